@@ -1,0 +1,38 @@
+{{- define "operator.name" -}}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{- end }}
+{{- define "operator.image" -}}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{- end }}
+{{- define "operator.selector" -}}
+app.kubernetes.io/name: etcd-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+{{- define "operator.labels" -}}
+{{ include "operator.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+{{- /* Exactly what the operator does, and nothing it might. */ -}}
+{{- define "operator.rules" -}}
+- apiGroups: [etcd.etcd.io]
+  resources: [etcdclusters]
+  verbs: [list, watch, patch]
+- apiGroups: [etcd.etcd.io]
+  resources: [etcdclusters/status]
+  verbs: [update, patch]
+- apiGroups: [etcd.etcd.io]
+  resources: [etcdclusters/finalizers]
+  verbs: [update]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch, patch]
+- apiGroups: [""]
+  resources: [services, serviceaccounts, persistentvolumeclaims]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [apps]
+  resources: [statefulsets]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end }}

@@ -1,0 +1,238 @@
+//! The command line: raw words in, a validated [`Command`] out. Hand-written, because the agent must
+//! stay small; the only place that reads the environment.
+
+use std::{
+    ffi::OsString,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use crate::{Result, outcome::Fault};
+
+#[cfg(test)]
+mod tests;
+
+const USAGE: &str = "usage: etcd-agent install PATH | etcd-agent gate --cluster-uid UID --volume DIR \
+                     --annotations FILE [--listen ADDRESS] [--termination-log FILE] -- ETCD FLAGS… \
+                     | etcd-agent probe [--listen-port PORT]";
+
+/// etcd flags with which a caller could lead etcd past the gate; `discovery…` likewise.
+const OURS_ALONE: [&str; 6] = [
+    "config-file",
+    "force-new-cluster",
+    "initial-cluster",
+    "initial-cluster-state",
+    "initial-cluster-token",
+    "wal-dir",
+];
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Copy this executable.
+    Install(PathBuf),
+    /// Judge, wait, become etcd.
+    Gate(Gate),
+    /// Ask a running etcd whether it is ready, on this port.
+    Probe(u16),
+}
+
+/// Validated arguments of `gate`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Gate {
+    /// UID of the `EtcdCluster` object.
+    pub(crate) cluster_uid: String,
+    /// UID of this pod.
+    pub(crate) pod_uid: String,
+    /// Mount point of the volume.
+    pub(crate) volume: PathBuf,
+    /// The downward API's annotations file.
+    pub(crate) annotations: PathBuf,
+    /// Where to serve while waiting.
+    pub(crate) listen: SocketAddr,
+    /// The container's termination message.
+    pub(crate) termination_log: PathBuf,
+    /// The etcd binary.
+    pub(crate) etcd: PathBuf,
+    /// Its flags, without those that the gate adds.
+    pub(crate) flags: Vec<String>,
+}
+
+impl Command {
+    /// Where to leave the reason for an early end.
+    pub(crate) fn termination_log(&self) -> Option<&Path> {
+        match self {
+            Self::Gate(gate) => Some(&gate.termination_log),
+            Self::Install(_) | Self::Probe(_) => None,
+        }
+    }
+}
+
+/// Parses the words after the program's name.
+pub(crate) fn parse(words: Vec<OsString>) -> Result<Command> {
+    parse_with(words, &|name| std::env::var_os(name))
+}
+
+type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+fn parse_with(words: Vec<OsString>, environment: Environment<'_>) -> Result<Command> {
+    let words: std::result::Result<Vec<String>, _> =
+        words.into_iter().map(OsString::into_string).collect();
+    let Ok(words) = words else {
+        return Err(misuse("arguments must be UTF-8"));
+    };
+    let mut words = words.into_iter();
+    match words.next().as_deref() {
+        Some("install") => match (words.next(), words.next()) {
+            (Some(path), None) if !path.starts_with('-') => Ok(Command::Install(path.into())),
+            _ => Err(misuse("install takes one path")),
+        },
+        Some("gate") => RawGate::read(words)?
+            .validate(environment)
+            .map(Command::Gate),
+        Some("probe") => match (words.next().as_deref(), words.next(), words.next()) {
+            (None, None, None) => Ok(Command::Probe(gate::PORT)),
+            (Some("--listen-port"), Some(port), None) => match port.parse() {
+                Ok(port) => Ok(Command::Probe(port)),
+                Err(error) => Err(misuse(&format!("--listen-port {port:?}: {error}"))),
+            },
+            _ => Err(misuse("probe takes --listen-port PORT")),
+        },
+        Some(other) => Err(misuse(&format!("unknown command {other:?}"))),
+        None => Err(misuse("a command is missing")),
+    }
+}
+
+fn misuse(message: &str) -> Fault {
+    Fault::usage(format!("{message}; {USAGE}"))
+}
+
+/// The words of `gate`, sorted but not judged.
+#[derive(Debug, Default)]
+struct RawGate {
+    cluster_uid: Option<String>,
+    volume: Option<String>,
+    annotations: Option<String>,
+    listen: Option<String>,
+    termination_log: Option<String>,
+    etcd: Vec<String>,
+}
+
+impl RawGate {
+    fn read(mut words: impl Iterator<Item = String>) -> Result<Self> {
+        let mut raw = Self::default();
+        while let Some(word) = words.next() {
+            if word == "--" {
+                raw.etcd = words.collect();
+                break;
+            }
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (word, None),
+            };
+            let slot = match name.as_str() {
+                "--cluster-uid" => &mut raw.cluster_uid,
+                "--volume" => &mut raw.volume,
+                "--annotations" => &mut raw.annotations,
+                "--listen" => &mut raw.listen,
+                "--termination-log" => &mut raw.termination_log,
+                _ => return Err(misuse(&format!("unknown argument {name:?}"))),
+            };
+            let value = value.or_else(|| words.next());
+            let Some(value) = value.filter(|value| !value.is_empty() && value != "--") else {
+                return Err(misuse(&format!("{name} needs a value")));
+            };
+            if slot.replace(value).is_some() {
+                return Err(misuse(&format!("{name} is given twice")));
+            }
+        }
+        Ok(raw)
+    }
+
+    fn validate(self, environment: Environment<'_>) -> Result<Gate> {
+        let Self {
+            cluster_uid,
+            volume,
+            annotations,
+            listen,
+            termination_log,
+            etcd,
+        } = self;
+        let need = |value: Option<String>, name: &str| {
+            value.ok_or_else(|| misuse(&format!("{name} is missing")))
+        };
+        let volume = PathBuf::from(need(volume, "--volume")?);
+        let listen = listen.unwrap_or_else(|| format!("[::]:{}", gate::PORT));
+        let mut etcd = etcd.into_iter();
+        let binary = need(etcd.next(), "the etcd binary after --")?;
+        let flags: Vec<String> = etcd.collect();
+        check_flags(&flags, &volume.join("data"))?;
+        check_environment(environment)?;
+        let pod_uid = environment("POD_UID").and_then(|uid| uid.into_string().ok());
+        Ok(Gate {
+            cluster_uid: need(cluster_uid, "--cluster-uid")?,
+            pod_uid: need(
+                pod_uid.filter(|uid| !uid.is_empty()),
+                "environment variable POD_UID",
+            )?,
+            annotations: need(annotations, "--annotations")?.into(),
+            listen: match listen.parse() {
+                Ok(address) => address,
+                Err(error) => return Err(misuse(&format!("--listen {listen:?}: {error}"))),
+            },
+            termination_log: termination_log
+                .unwrap_or("/dev/termination-log".into())
+                .into(),
+            etcd: binary.into(),
+            volume,
+            flags,
+        })
+    }
+}
+
+/// Whether an etcd flag belongs to the gate alone.
+fn is_ours_alone(name: &str) -> bool {
+    OURS_ALONE.contains(&name) || name.starts_with("discovery")
+}
+
+/// Refuses flags with which etcd would look at another directory than the one that was judged, or
+/// start from nothing without a grant.
+fn check_flags(flags: &[String], data: &Path) -> Result<()> {
+    for flag in flags {
+        let Some(word) = flag.strip_prefix("--").or_else(|| flag.strip_prefix('-')) else {
+            continue;
+        };
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        if is_ours_alone(name) {
+            return Err(misuse(&format!(
+                "the etcd flag --{name} is the gate's to give"
+            )));
+        }
+        if name == "data-dir" && Path::new(value) != data {
+            let data = data.display();
+            return Err(misuse(&format!(
+                "the etcd flag --data-dir must be --data-dir={data}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The same for the environment, which etcd reads as well.
+fn check_environment(environment: Environment<'_>) -> Result<()> {
+    let discovery = [
+        "discovery",
+        "discovery-srv",
+        "discovery-endpoints",
+        "discovery-token",
+    ];
+    for flag in OURS_ALONE.into_iter().chain(discovery) {
+        let name = format!("ETCD_{}", flag.to_uppercase().replace('-', "_"));
+        if environment(&name).is_some() {
+            return Err(misuse(&format!(
+                "environment variable {name} must not be set"
+            )));
+        }
+    }
+    Ok(())
+}

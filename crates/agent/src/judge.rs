@@ -1,0 +1,164 @@
+//! May etcd start on what lies on the volume? A pure function from what was seen to start or wait.
+//! No IO, no clock; what a grant may change is judged in [`crate::permit`].
+
+use gate::{Identity, State};
+
+use crate::wal::{Head, Position};
+
+#[cfg(test)]
+mod tests;
+
+/// What was seen on the volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The newest WAL file.
+    pub(crate) wal: Wal,
+    /// Whether a database or a snapshot lies in `member/snap`.
+    pub(crate) database: bool,
+    /// The identity file beside the data.
+    pub(crate) identity: IdentityFile,
+    /// How far the log goes; read only when the head alone did not suffice to start.
+    pub(crate) log: Option<Log>,
+}
+
+/// The newest WAL file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wal {
+    /// There is no WAL file at all.
+    Absent,
+    /// There are WAL files, but the newest has no valid head.
+    Unreadable(String),
+    /// Its head.
+    Head(Head),
+}
+
+/// The identity file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum IdentityFile {
+    /// There is none.
+    Absent,
+    /// There is one, but it does not say who it is.
+    Unreadable(String),
+    /// It says this.
+    Says(Identity),
+}
+
+/// The end of the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Log {
+    /// The last entry.
+    pub(crate) last: Position,
+    /// The last commit index that was recorded.
+    pub(crate) commit: u64,
+    /// Where and why it cannot be read further.
+    pub(crate) damage: Option<String>,
+    /// It is longer than what is read at most: the numbers are a lower bound.
+    pub(crate) goes_on: bool,
+}
+
+/// Start or wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The data is ours: etcd starts, nobody is asked.
+    Start,
+    /// Somebody has to decide; why, and one sentence for people.
+    Wait(State, String),
+}
+
+/// Judges what was seen for the `EtcdCluster` with `cluster_uid`.
+///
+/// Invariant: `Start` needs a readable WAL; an empty directory always waits
+/// (`nothing_starts_without_a_wal_that_names_us`). A damaged tail of our own log is etcd's to judge:
+/// it repairs what it can and exits otherwise, and looking that deep on every start would cost.
+pub(crate) fn judge(seen: &Seen, cluster_uid: &str) -> Verdict {
+    let head = match &seen.wal {
+        Wal::Absent if seen.database => {
+            let detail = format!("a database without any WAL{}", describe(&seen.identity));
+            return Verdict::Wait(State::Damaged, detail);
+        }
+        Wal::Absent => {
+            let detail = format!("the data directory is empty{}", describe(&seen.identity));
+            return Verdict::Wait(State::Empty, detail);
+        }
+        Wal::Unreadable(why) => {
+            let detail = format!("the WAL cannot be read: {why}{}", describe(&seen.identity));
+            return Verdict::Wait(State::Damaged, detail);
+        }
+        Wal::Head(head) => head,
+    };
+    let Some((state, detail)) = doubt(head, &seen.identity, cluster_uid) else {
+        return Verdict::Start;
+    };
+    match &seen.log {
+        Some(Log {
+            damage: Some(why), ..
+        }) => {
+            let detail = format!("the WAL is damaged: {why}; {detail}");
+            Verdict::Wait(State::Damaged, detail)
+        }
+        Some(Log { goes_on: true, .. }) => {
+            let detail = format!("{detail}; its log goes on beyond what was read");
+            Verdict::Wait(state, detail)
+        }
+        Some(_) | None => Verdict::Wait(state, detail),
+    }
+}
+
+/// Why data with a readable head may not be ours; `None` when it is.
+fn doubt(head: &Head, identity: &IdentityFile, cluster_uid: &str) -> Option<(State, String)> {
+    let identity = match identity {
+        IdentityFile::Absent => {
+            return Some((State::Unidentified, "data without an identity file".into()));
+        }
+        IdentityFile::Unreadable(why) => {
+            let detail = format!("data with an unreadable identity file: {why}");
+            return Some((State::Unidentified, detail));
+        }
+        IdentityFile::Says(identity) => identity,
+    };
+    if identity.cluster_uid != cluster_uid {
+        let detail = format!("data of the EtcdCluster with UID {}", identity.cluster_uid);
+        return Some((State::OtherObject, detail));
+    }
+    for (what, expected, found) in [
+        ("member", &identity.member_id, head.member_id),
+        ("cluster", &identity.cluster_id, head.cluster_id),
+    ] {
+        let Some(expected) = expected else { continue };
+        if parse_id(expected) != Some(found) {
+            let detail =
+                format!("the identity file names {what} {expected}, the WAL names {found:x}");
+            return Some((State::Mismatch, detail));
+        }
+    }
+    None
+}
+
+/// An ID as etcd prints it; zero is no ID.
+pub(crate) fn parse_id(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok().filter(|id| *id != 0)
+}
+
+/// What the identity file adds when the data itself says nothing.
+fn describe(identity: &IdentityFile) -> String {
+    match identity {
+        IdentityFile::Absent => String::new(),
+        IdentityFile::Unreadable(why) => format!("; the identity file is unreadable: {why}"),
+        IdentityFile::Says(identity) => {
+            let Identity {
+                cluster_uid,
+                incarnation,
+                nonce,
+                member_id,
+                cluster_id: _,
+            } = identity;
+            let member = member_id
+                .as_ref()
+                .map_or_else(String::new, |id| format!(", member {id}"));
+            format!(
+                "; a start was granted here before: EtcdCluster {cluster_uid}, incarnation \
+                 {incarnation}{member}, nonce {nonce}"
+            )
+        }
+    }
+}

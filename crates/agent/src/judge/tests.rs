@@ -1,0 +1,178 @@
+//! The table of section 4 of the contract.
+
+use super::*;
+
+const OURS: &str = "uid-1";
+
+fn head() -> Wal {
+    Wal::Head(Head {
+        member_id: 0xa1,
+        cluster_id: 0xc1,
+    })
+}
+
+fn identity(object: &str, member: Option<&str>, cluster: Option<&str>) -> IdentityFile {
+    IdentityFile::Says(Identity {
+        cluster_uid: object.into(),
+        incarnation: 1,
+        nonce: "n".into(),
+        member_id: member.map(Into::into),
+        cluster_id: cluster.map(Into::into),
+    })
+}
+
+fn unreadable_identity() -> IdentityFile {
+    IdentityFile::Unreadable("x".into())
+}
+
+fn damaged() -> Log {
+    Log {
+        damage: Some("wrong CRC".into()),
+        ..Log::default()
+    }
+}
+
+fn state(wal: Wal, database: bool, identity: IdentityFile, log: Option<Log>) -> Option<State> {
+    match judge(
+        &Seen {
+            wal,
+            database,
+            identity,
+            log,
+        },
+        OURS,
+    ) {
+        Verdict::Start => None,
+        Verdict::Wait(state, detail) => {
+            assert!(!detail.is_empty());
+            Some(state)
+        }
+    }
+}
+
+fn damaged_wal() -> Wal {
+    Wal::Unreadable("x".into())
+}
+
+#[test]
+fn data_that_is_ours_starts() {
+    for identity in [
+        identity(OURS, Some("a1"), Some("c1")),
+        identity(OURS, Some("00A1"), Some("C1")),
+        identity(OURS, None, None),
+    ] {
+        assert_eq!(state(head(), true, identity.clone(), None), None);
+        // A WAL without a database is replayed by etcd.
+        assert_eq!(state(head(), false, identity, None), None);
+    }
+}
+
+#[test]
+fn data_that_may_not_be_ours_waits() {
+    use State::{Mismatch, OtherObject, Unidentified};
+    for (identity, expected) in [
+        (identity("uid-2", Some("a1"), Some("c1")), OtherObject),
+        (identity("", None, None), OtherObject),
+        (IdentityFile::Absent, Unidentified),
+        (unreadable_identity(), Unidentified),
+        (identity(OURS, Some("a2"), Some("c1")), Mismatch),
+        (identity(OURS, Some("a1"), Some("c2")), Mismatch),
+        (identity(OURS, None, Some("c2")), Mismatch),
+        (identity(OURS, Some("zz"), None), Mismatch),
+    ] {
+        assert_eq!(state(head(), true, identity, None), Some(expected));
+    }
+}
+
+#[test]
+fn without_a_readable_wal_it_is_empty_or_damaged_whoever_was_here() {
+    for identity in [
+        IdentityFile::Absent,
+        unreadable_identity(),
+        identity(OURS, Some("a1"), Some("c1")),
+        identity("uid-2", None, None),
+    ] {
+        let state = |wal, database| state(wal, database, identity.clone(), None);
+        assert_eq!(state(Wal::Absent, false), Some(State::Empty));
+        assert_eq!(state(Wal::Absent, true), Some(State::Damaged));
+        assert_eq!(state(damaged_wal(), false), Some(State::Damaged));
+        assert_eq!(state(damaged_wal(), true), Some(State::Damaged));
+    }
+}
+
+#[test]
+fn a_damaged_log_of_others_is_damaged_and_ours_is_left_to_etcd() {
+    assert_eq!(
+        state(head(), true, IdentityFile::Absent, Some(damaged())),
+        Some(State::Damaged)
+    );
+    let other = identity("uid-2", None, None);
+    assert_eq!(
+        state(head(), true, other, Some(damaged())),
+        Some(State::Damaged)
+    );
+    assert_eq!(
+        state(head(), true, identity(OURS, None, None), Some(damaged())),
+        None
+    );
+}
+
+#[test]
+fn nothing_starts_without_a_wal_that_names_us() {
+    let identities = || {
+        [
+            IdentityFile::Absent,
+            unreadable_identity(),
+            identity("uid-2", None, None),
+            identity(OURS, None, None),
+            identity(OURS, Some("a1"), Some("c1")),
+        ]
+    };
+    for wal in [Wal::Absent, damaged_wal()] {
+        for database in [false, true] {
+            for log in [None, Some(Log::default()), Some(damaged())] {
+                for identity in identities() {
+                    assert!(state(wal.clone(), database, identity, log.clone()).is_some());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_directory_says_whether_a_start_was_granted_before() {
+    let identity = identity(OURS, Some("a1"), Some("c1"));
+    let seen = Seen {
+        wal: Wal::Absent,
+        database: false,
+        identity,
+        log: None,
+    };
+    let Verdict::Wait(_, detail) = judge(&seen, OURS) else {
+        panic!("an empty directory starts")
+    };
+    assert!(
+        detail.contains("a start was granted here before"),
+        "{detail}"
+    );
+    assert!(detail.contains("member a1"), "{detail}");
+}
+
+#[test]
+fn a_log_that_was_not_read_to_its_end_says_so_and_is_not_damaged() {
+    let log = Log {
+        goes_on: true,
+        ..Log::default()
+    };
+    let seen = Seen {
+        wal: head(),
+        database: true,
+        identity: IdentityFile::Absent,
+        log: Some(log),
+    };
+    let Verdict::Wait(state, detail) = judge(&seen, OURS) else {
+        panic!("data without an identity starts")
+    };
+    assert_eq!(state, State::Unidentified);
+    assert!(detail.contains("goes on"), "{detail}");
+}

@@ -1,0 +1,219 @@
+//! Does this grant fit this wait? A pure function from the annotation and what was seen to a permit or
+//! a refusal. The agent trusts the operator's judgement of the cluster, but never a grant that was
+//! made for another wait, another object or another directory.
+
+use gate::{Action, Grant, Identity, State};
+use serde::Deserialize;
+
+use crate::{judge::parse_id, wal::Head};
+
+#[cfg(test)]
+mod tests;
+
+/// What the annotation offers this wait.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// Nothing, or something made for another wait.
+    Nothing,
+    /// Something that cannot be understood.
+    Unreadable(String),
+    /// A grant made for this wait.
+    Grant(Grant),
+}
+
+/// A grant that fits: what to do before etcd starts, and how to start it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Permit {
+    /// Move the data aside first.
+    pub(crate) discard: bool,
+    /// To be left beside the data.
+    pub(crate) identity: Identity,
+    /// How etcd starts.
+    pub(crate) start: Start,
+}
+
+/// How etcd starts.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// On the data that is there.
+    OnData,
+    /// From nothing, as the first member or as one that was just added.
+    Fresh {
+        /// `new` or `existing`.
+        cluster_state: &'static str,
+        /// `--initial-cluster`.
+        initial_cluster: String,
+        /// `--initial-cluster-token`.
+        token: String,
+    },
+}
+
+/// What a wait is: who waits, and what it waits with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait<'a> {
+    /// UID of the `EtcdCluster` object.
+    pub(crate) cluster_uid: &'a str,
+    /// Why it waits.
+    pub(crate) state: State,
+    /// Who wrote the data, if that can be read.
+    pub(crate) head: Option<Head>,
+}
+
+/// Reads the annotation's value. Invariant: a grant with another nonce is nothing, whatever else it
+/// says (`another_nonce_is_nothing_even_when_the_rest_is_nonsense`).
+pub(crate) fn parse_offer(value: &str, nonce: &str) -> Offer {
+    #[derive(Deserialize)]
+    struct Addressee {
+        nonce: String,
+    }
+    match serde_json::from_str::<Addressee>(value) {
+        Ok(addressee) if addressee.nonce != nonce => Offer::Nothing,
+        Ok(_) => match serde_json::from_str(value) {
+            Ok(grant) => Offer::Grant(grant),
+            Err(error) => Offer::Unreadable(error.to_string()),
+        },
+        Err(error) => Offer::Unreadable(error.to_string()),
+    }
+}
+
+/// Judges a grant for this wait; the error is the reason for a refusal.
+///
+/// Invariant: without `discard` only an empty directory is taken, and data is resumed only under the
+/// IDs it has (`every_state_takes_only_what_fits_it`).
+pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permit, String> {
+    let cluster_uid = &grant.cluster_uid;
+    if cluster_uid != wait.cluster_uid {
+        return Err(format!(
+            "it is for the EtcdCluster {cluster_uid}, this is {}",
+            wait.cluster_uid
+        ));
+    }
+    let (discard, start, ids) = match &grant.action {
+        Action::Bootstrap {
+            token,
+            initial_cluster,
+            discard,
+        } => {
+            check_room(wait.state, *discard)?;
+            if parse_names(initial_cluster)?.len() != 1 {
+                return Err("a Bootstrap must name one member alone".into());
+            }
+            (
+                *discard,
+                build_fresh(grant, "new", initial_cluster, token)?,
+                None,
+            )
+        }
+        Action::Join {
+            token,
+            initial_cluster,
+            member_id,
+            cluster_id,
+            discard,
+        } => {
+            check_room(wait.state, *discard)?;
+            parse_names(initial_cluster)?;
+            check_ids(member_id, cluster_id)?;
+            let start = build_fresh(grant, "existing", initial_cluster, token)?;
+            (*discard, start, Some((member_id, cluster_id)))
+        }
+        Action::Resume {
+            member_id,
+            cluster_id,
+        } => {
+            check_data(wait, member_id, cluster_id)?;
+            (false, Start::OnData, Some((member_id, cluster_id)))
+        }
+    };
+    Ok(Permit {
+        discard,
+        identity: build_identity(grant, ids),
+        start,
+    })
+}
+
+fn build_identity(grant: &Grant, ids: Option<(&String, &String)>) -> Identity {
+    Identity {
+        cluster_uid: grant.cluster_uid.clone(),
+        incarnation: grant.incarnation,
+        nonce: grant.nonce.clone(),
+        member_id: ids.map(|(member_id, _)| member_id.clone()),
+        cluster_id: ids.map(|(_, cluster_id)| cluster_id.clone()),
+    }
+}
+
+fn check_ids(member_id: &str, cluster_id: &str) -> Result<(), String> {
+    match [member_id, cluster_id]
+        .into_iter()
+        .find(|id| parse_id(id).is_none())
+    {
+        Some(id) => Err(format!("{id:?} is no ID")),
+        None => Ok(()),
+    }
+}
+
+fn build_fresh(
+    grant: &Grant,
+    cluster_state: &'static str,
+    initial_cluster: &str,
+    token: &str,
+) -> Result<Start, String> {
+    let expected = format!("{}-{}", grant.cluster_uid, grant.incarnation);
+    if token != expected {
+        return Err(format!("its token is {token}, not {expected}"));
+    }
+    let (initial_cluster, token) = (initial_cluster.to_owned(), token.to_owned());
+    Ok(Start::Fresh {
+        cluster_state,
+        initial_cluster,
+        token,
+    })
+}
+
+/// Whether a fresh start has room, or may make it.
+fn check_room(state: State, discard: bool) -> Result<(), String> {
+    match state {
+        State::Empty => Ok(()),
+        State::OtherObject | State::Unidentified | State::Mismatch | State::Damaged if discard => {
+            Ok(())
+        }
+        State::OtherObject | State::Unidentified | State::Mismatch | State::Damaged => {
+            Err("the data directory is not empty and it does not say discard".into())
+        }
+    }
+}
+
+/// Whether the data is what the grant says it must be.
+fn check_data(wait: Wait<'_>, member_id: &str, cluster_id: &str) -> Result<(), String> {
+    let head = match (wait.state, wait.head) {
+        (State::Empty | State::Damaged, _) | (_, None) => {
+            return Err("there is no data to resume".into());
+        }
+        (State::OtherObject | State::Unidentified | State::Mismatch, Some(head)) => head,
+    };
+    for (what, granted, found) in [
+        ("member", member_id, head.member_id),
+        ("cluster", cluster_id, head.cluster_id),
+    ] {
+        if parse_id(granted) != Some(found) {
+            return Err(format!(
+                "it is for {what} {granted}, the data is of {what} {found:x}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The distinct names in an `--initial-cluster` value; a member may have several URLs.
+fn parse_names(initial_cluster: &str) -> Result<Vec<&str>, String> {
+    let mut names = Vec::new();
+    for entry in initial_cluster.split(',') {
+        match entry.split_once('=') {
+            Some((name, url)) if !name.is_empty() && url.contains("://") => names.push(name),
+            _ => return Err(format!("{entry:?} in its initialCluster is no name=url")),
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}

@@ -1,0 +1,144 @@
+//! The little HTTP server of a waiting gate. One answer per connection, a thread for each, bounded in
+//! number, size and time, so that no client can hold the gate up. It knows nothing of grants.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use gate::{REPORT_PATH, Report};
+
+/// Connections answered at the same time; more are closed unanswered.
+const MOST_CONNECTIONS: usize = 32;
+/// How long one connection may take, all in all.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest request that is read.
+const LONGEST_REQUEST: usize = 8 << 10;
+
+/// The listener; dropping it frees the port at once. Connections that are still being answered do not
+/// hold it: Rust and Go both bind with `SO_REUSEADDR`.
+#[derive(Debug)]
+pub(crate) struct Server {
+    listener: TcpListener,
+    open: Arc<()>,
+}
+
+/// What to answer, rendered once per change.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    report: String,
+    state: String,
+}
+
+impl Answers {
+    /// Renders a report.
+    pub(crate) fn new(report: &Report) -> serde_json::Result<Self> {
+        let state = format!("waiting at the gate: {:?}\n", report.state);
+        Ok(Self {
+            report: serde_json::to_string(report)?,
+            state,
+        })
+    }
+}
+
+impl Server {
+    /// Binds; where IPv6 is switched off, any-address falls back to IPv4.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).or_else(|error| {
+            let is_any = address.is_ipv6() && address.ip().is_unspecified();
+            if is_any && error.kind() != io::ErrorKind::AddrInUse {
+                TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port()))
+            } else {
+                Err(error)
+            }
+        })?;
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            listener,
+            open: Arc::new(()),
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers everybody who has come since the last call; never blocks.
+    pub(crate) fn serve(&self, answers: &Arc<Answers>) {
+        // Any other error concerns one connection or passes (too many open files): look again later.
+        while let Ok((stream, _)) = self.listener.accept() {
+            if Arc::strong_count(&self.open) > MOST_CONNECTIONS {
+                continue;
+            }
+            let (slot, answers) = (Arc::clone(&self.open), Arc::clone(answers));
+            let answer = move || {
+                // A client that went away needs no answer.
+                drop(respond(stream, &answers));
+                drop(slot);
+            };
+            // Without a thread the connection is closed, and the client asks again.
+            drop(thread::Builder::new().stack_size(128 << 10).spawn(answer));
+        }
+    }
+}
+
+fn respond(mut stream: TcpStream, answers: &Answers) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let request = read_request(&mut stream)?;
+    let (status, kind, body) = route(&request, answers);
+    let length = body.len();
+    let is_head = request.starts_with("HEAD ");
+    let body = if is_head { "" } else { body };
+    let response = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    stream.write_all(response.as_bytes())?;
+    stream.shutdown(Shutdown::Write)
+}
+
+/// Status, content type and body for a request.
+fn route<'a>(request: &str, answers: &'a Answers) -> (&'static str, &'static str, &'a str) {
+    const TEXT: &str = "text/plain; charset=utf-8";
+    let mut words = request.lines().next().unwrap_or_default().split(' ');
+    let (Some(method), Some(target), Some(_), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return ("400 Bad Request", TEXT, "not HTTP\n");
+    };
+    if method != "GET" && method != "HEAD" {
+        return ("405 Method Not Allowed", TEXT, "only GET and HEAD\n");
+    }
+    match target.split_once('?').map_or(target, |(path, _)| path) {
+        "/livez" => ("200 OK", TEXT, "ok\n"),
+        "/readyz" => ("503 Service Unavailable", TEXT, &answers.state),
+        REPORT_PATH => ("200 OK", "application/json", &answers.report),
+        _ => ("404 Not Found", TEXT, "not found\n"),
+    }
+}
+
+/// Reads up to the empty line that ends a request without a body.
+fn read_request(stream: &mut TcpStream) -> io::Result<String> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut request = Vec::new();
+    let mut chunk = [0; 1024];
+    while !request.windows(4).any(|window| window == b"\r\n\r\n") {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || request.len() > LONGEST_REQUEST {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let read = stream.read(&mut chunk)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        request.extend_from_slice(chunk.get(..read).unwrap_or_default());
+    }
+    Ok(String::from_utf8_lossy(&request).into_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The server over real loopback sockets.
+
+use super::*;
+
+fn answers() -> Arc<Answers> {
+    let report = Report {
+        protocol: gate::PROTOCOL,
+        state: gate::State::Empty,
+        nonce: "n".into(),
+        pod_uid: "p".into(),
+        detail: "d".into(),
+        data: None,
+    };
+    Arc::new(Answers::new(&report).unwrap())
+}
+
+fn ask(server: &Server, request: &str) -> String {
+    let mut client = connect(server);
+    client.write_all(request.as_bytes()).unwrap();
+    server.serve(&answers());
+    let mut response = String::new();
+    client.read_to_string(&mut response).unwrap();
+    response
+}
+
+fn connect(server: &Server) -> TcpStream {
+    TcpStream::connect(("127.0.0.1", server.address().unwrap().port())).unwrap()
+}
+
+#[test]
+fn every_path_of_the_contract() {
+    let server = Server::bind("[::]:0".parse().unwrap()).unwrap();
+    for (request, status, body) in [
+        ("GET /livez HTTP/1.1", "200", "ok\n"),
+        (
+            "GET /readyz HTTP/1.1",
+            "503",
+            "waiting at the gate: Empty\n",
+        ),
+        (
+            "GET /readyz?verbose HTTP/1.1",
+            "503",
+            "waiting at the gate: Empty\n",
+        ),
+        ("HEAD /livez HTTP/1.1", "200", ""),
+        ("GET / HTTP/1.1", "404", "not found\n"),
+        ("GET /health HTTP/1.1", "404", "not found\n"),
+        ("POST /gate HTTP/1.1", "405", "only GET and HEAD\n"),
+        ("nonsense", "400", "not HTTP\n"),
+    ] {
+        let response = ask(&server, &format!("{request}\r\nHost: x\r\n\r\n"));
+        assert!(
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{request}: {response}"
+        );
+        assert!(
+            response.ends_with(&format!("\r\n\r\n{body}")),
+            "{request}: {response}"
+        );
+        assert!(
+            response.contains("Connection: close\r\n"),
+            "{request}: {response}"
+        );
+    }
+    let response = ask(&server, "GET /gate HTTP/1.1\r\n\r\n");
+    let body = response.split_once("\r\n\r\n").unwrap().1;
+    assert_eq!(
+        body,
+        r#"{"protocol":1,"state":"Empty","nonce":"n","podUID":"p","detail":"d"}"#
+    );
+}
+
+#[test]
+fn silent_clients_hold_nobody_up_and_are_bounded() {
+    let server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let silent: Vec<_> = (0..MOST_CONNECTIONS - 1)
+        .map(|_| {
+            let client = connect(&server);
+            server.serve(&answers());
+            client
+        })
+        .collect();
+    assert!(ask(&server, "GET /livez HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
+    drop(silent);
+}
+
+#[test]
+fn the_port_is_free_as_soon_as_the_server_is_dropped() {
+    let server = Server::bind("[::]:0".parse().unwrap()).unwrap();
+    let address = server.address().unwrap();
+    let half_open = connect(&server);
+    ask(&server, "GET /livez HTTP/1.1\r\n\r\n");
+    drop(server);
+    TcpListener::bind(address).unwrap();
+    drop(half_open);
+}
+
+#[test]
+fn endless_requests_are_cut_off() {
+    let server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let response = {
+        let mut client = connect(&server);
+        client.write_all(&vec![b'a'; LONGEST_REQUEST * 2]).unwrap();
+        server.serve(&answers());
+        let mut response = Vec::new();
+        // Closed without an answer, or reset.
+        drop(client.read_to_end(&mut response));
+        response
+    };
+    assert!(response.is_empty());
+}

@@ -1,0 +1,70 @@
+//! Becomes etcd. Builds the flags and replaces this process; decides nothing.
+
+use std::{fs, os::unix::process::CommandExt, path::Path, process::Command};
+
+use serde_json::json;
+
+use crate::{
+    Result,
+    args::Gate,
+    outcome::{Exit, Fault},
+    permit::Start,
+    telemetry::{Level, log},
+};
+
+/// Whether there is something to become. Asked before a grant is, so that a wrong image costs no
+/// membership change.
+pub(crate) fn check_binary(etcd: &Path) -> Result<()> {
+    match fs::metadata(etcd) {
+        Ok(metadata) if metadata.is_file() => Ok(()),
+        Ok(_) => Err(Fault {
+            exit: Exit::Execute,
+            message: format!("{} is no file", etcd.display()),
+        }),
+        Err(error) => Err(cannot_execute(etcd, &error)),
+    }
+}
+
+/// Replaces this process with etcd; returns only to say why that failed. `exec` closes every socket
+/// and restores default signal handling, SIGPIPE included.
+pub(crate) fn become_etcd(args: &Gate, start: &Start) -> Fault {
+    let flags = build_flags(args, start);
+    log(
+        Level::Info,
+        "starting etcd",
+        &json!({"path": args.etcd.display().to_string(), "args": flags}),
+    );
+    let error = Command::new(&args.etcd).args(flags).exec();
+    cannot_execute(&args.etcd, &error)
+}
+
+/// The caller's flags, then ours; of a repeated flag etcd takes the last.
+///
+/// Second line of defence: on data, etcd gets state `existing` and no `initial-cluster`. Should the
+/// directory be empty after all, etcd finds no peer to ask and exits
+/// (`etcd_itself_refuses_an_empty_directory`).
+fn build_flags(args: &Gate, start: &Start) -> Vec<String> {
+    let mut flags = args.flags.clone();
+    flags.push(format!("--data-dir={}", args.volume.join("data").display()));
+    match start {
+        Start::OnData => flags.push("--initial-cluster-state=existing".into()),
+        Start::Fresh {
+            cluster_state,
+            initial_cluster,
+            token,
+        } => flags.extend([
+            format!("--initial-cluster-state={cluster_state}"),
+            format!("--initial-cluster={initial_cluster}"),
+            format!("--initial-cluster-token={token}"),
+        ]),
+    }
+    flags
+}
+
+fn cannot_execute(etcd: &Path, error: &std::io::Error) -> Fault {
+    Fault::new(
+        Exit::Execute,
+        format!("cannot execute {}", etcd.display()),
+        error,
+    )
+}

@@ -1,0 +1,183 @@
+//! Real etcd binaries, and what a test asks of a running one.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use gate::{Action, State};
+use serde_json::{Value, json};
+
+use crate::support::{Pod, Process, await_some, free_port, get, request};
+
+/// The binaries that `ETCD_BINARIES` names; none, said aloud, when it is unset.
+pub(crate) fn binaries() -> Vec<PathBuf> {
+    let Some(directory) = std::env::var_os("ETCD_BINARIES") else {
+        // Past the test harness, which would swallow it.
+        let note = "skipped: ETCD_BINARIES is unset, so nothing was tried with a real etcd";
+        writeln!(std::io::stderr(), "{note}").unwrap();
+        return Vec::new();
+    };
+    let directory = Path::new(&directory);
+    let mut found: Vec<PathBuf> = fs::read_dir(directory)
+        .unwrap_or_else(|error| panic!("ETCD_BINARIES={}: {error}", directory.display()))
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with('3'))
+        .map(|entry| entry.path().join("etcd"))
+        .collect();
+    found.sort();
+    assert!(
+        !found.is_empty(),
+        "ETCD_BINARIES={} holds no 3.*/etcd",
+        directory.display()
+    );
+    for path in &found {
+        assert!(path.is_file(), "{} is missing", path.display());
+    }
+    found
+}
+
+/// A pod that runs one etcd member.
+pub(crate) struct Member {
+    pub(crate) pod: Pod,
+    pub(crate) etcd: PathBuf,
+    pub(crate) name: &'static str,
+    pub(crate) peer: u16,
+    pub(crate) client: u16,
+}
+
+/// What a running member says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Status {
+    pub(crate) cluster_id: String,
+    pub(crate) member_id: String,
+    pub(crate) term: u64,
+    pub(crate) index: u64,
+}
+
+impl Status {
+    /// Permission to go on with exactly this data.
+    pub(crate) fn resume(&self) -> Action {
+        let (member_id, cluster_id) = (self.member_id.clone(), self.cluster_id.clone());
+        Action::Resume {
+            member_id,
+            cluster_id,
+        }
+    }
+}
+
+impl Member {
+    pub(crate) fn new(etcd: &Path, name: &'static str) -> Self {
+        let (peer, client) = (free_port(), free_port());
+        Self {
+            pod: Pod::new(),
+            etcd: etcd.into(),
+            name,
+            peer,
+            client,
+        }
+    }
+
+    /// The flags a manifest would give: all but those that are the gate's.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let (peer, client) = (self.peer, self.client);
+        vec![
+            format!("--name={}", self.name),
+            format!("--listen-peer-urls=http://127.0.0.1:{peer}"),
+            format!("--initial-advertise-peer-urls=http://127.0.0.1:{peer}"),
+            format!("--listen-client-urls=http://127.0.0.1:{client}"),
+            format!("--advertise-client-urls=http://127.0.0.1:{client}"),
+            format!("--listen-metrics-urls=http://127.0.0.1:{}", self.pod.port),
+        ]
+    }
+
+    pub(crate) fn start(&self) -> Process {
+        self.pod.start(&self.etcd, &self.flags())
+    }
+
+    pub(crate) fn initial_cluster(&self) -> String {
+        format!("{}=http://127.0.0.1:{}", self.name, self.peer)
+    }
+
+    pub(crate) fn bootstrap(&self, discard: bool) -> Action {
+        let (token, initial_cluster) = (self.pod.token(), self.initial_cluster());
+        Action::Bootstrap {
+            token,
+            initial_cluster,
+            discard,
+        }
+    }
+
+    /// A member that was granted a bootstrap, holds one key and was then killed.
+    pub(crate) fn founded(etcd: &Path) -> (Self, Status) {
+        let member = Self::new(etcd, "m0");
+        let process = member.found();
+        let status = member.status();
+        drop(process);
+        (member, status)
+    }
+
+    /// Bootstraps and writes one key; the member is settled afterwards: nothing else enters its log.
+    pub(crate) fn found(&self) -> Process {
+        let process = self.start();
+        let report = self.pod.await_state(State::Empty);
+        self.pod.grant(&report.nonce, self.bootstrap(false));
+        self.await_serving();
+        await_some("a cluster version", || {
+            let (_, version) = get(self.client, "/version")?;
+            (!version.contains("not_decided")).then_some(())
+        });
+        self.call("kv/put", &json!({"key": "Zm9v", "value": "YmFy"}));
+        process
+    }
+
+    pub(crate) fn await_serving(&self) {
+        await_some(&format!("etcd to serve\n{}", self.pod.log()), || {
+            let (_, body) = get(self.pod.port, "/health")?;
+            body.contains(r#""health":"true""#).then_some(())
+        });
+        assert_eq!(
+            get(self.pod.port, "/gate").unwrap().0,
+            404,
+            "etcd answers in the gate's place"
+        );
+    }
+
+    /// Calls etcd's JSON gateway.
+    pub(crate) fn call(&self, method: &str, body: &Value) -> Value {
+        self.try_call(method, body)
+            .unwrap_or_else(|| panic!("{method} failed\n{}", self.pod.log()))
+    }
+
+    pub(crate) fn try_call(&self, method: &str, body: &Value) -> Option<Value> {
+        let (status, text) = request(
+            self.client,
+            &format!("POST /v3/{method}"),
+            &body.to_string(),
+        )?;
+        (status == 200).then(|| serde_json::from_str(&text).unwrap())
+    }
+
+    /// Whether the key that was written is still there.
+    pub(crate) fn has_key(&self) -> bool {
+        self.call("kv/range", &json!({"key": "Zm9v"}))["count"] == "1"
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let status = self.call("maintenance/status", &json!({}));
+        let number = |value: &Value| value.as_str().unwrap().parse::<u64>().unwrap();
+        Status {
+            cluster_id: format!("{:x}", number(&status["header"]["cluster_id"])),
+            member_id: format!("{:x}", number(&status["header"]["member_id"])),
+            term: number(&status["raftTerm"]),
+            index: number(&status["raftIndex"]),
+        }
+    }
+
+    /// The only WAL file of a young member.
+    pub(crate) fn wal(&self) -> PathBuf {
+        let name = "data/member/wal/0000000000000000-0000000000000000.wal";
+        self.pod.volume().join(name)
+    }
+}

@@ -1,0 +1,16 @@
+//! The agent as a process: with a shell in etcd's place (`alone`, `ends`), and with real etcd binaries of every
+//! supported minor (`real`, `damage`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
+//! MUST use loopback and ephemeral ports only; MUST NOT sleep where a condition can be awaited.
+
+#[cfg(test)]
+mod alone;
+#[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod ends;
+#[cfg(test)]
+mod etcd;
+#[cfg(test)]
+mod real;
+#[cfg(test)]
+mod support;

@@ -1,0 +1,224 @@
+//! Starts agents on temporary volumes and talks to them as the kubelet and the operator would.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use gate::{Action, Grant, Identity, Report, State};
+use tempfile::TempDir;
+
+pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_etcd-agent");
+pub(crate) const UID: &str = "11111111-2222-3333-4444-555555555555";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Asks until there is an answer; the message names what was awaited in vain.
+pub(crate) fn await_some<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A port nobody listens on.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// Status and body of one request; `None` when nobody answers.
+pub(crate) fn request(port: u16, head: &str, body: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{head} HTTP/1.0\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+pub(crate) fn get(port: u16, path: &str) -> Option<(u16, String)> {
+    request(port, &format!("GET {path}"), "")
+}
+
+/// A volume, an annotations file and a termination log: what a pod keeps over container restarts.
+pub(crate) struct Pod {
+    pub(crate) directory: TempDir,
+    pub(crate) port: u16,
+    pub(crate) uid: &'static str,
+}
+
+impl Pod {
+    pub(crate) fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        for name in ["volume", "podinfo"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        // A fresh file system has one, and it is no data.
+        fs::create_dir(directory.path().join("volume/lost+found")).unwrap();
+        fs::write(directory.path().join("termination-log"), "").unwrap();
+        Self {
+            directory,
+            port: free_port(),
+            uid: UID,
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn volume(&self) -> PathBuf {
+        self.path("volume")
+    }
+
+    pub(crate) fn command(&self, etcd: &Path, flags: &[String]) -> Command {
+        let mut command = Command::new(AGENT);
+        command
+            .env("POD_UID", "pod-1")
+            .args(["gate", "--cluster-uid", self.uid, "--volume"])
+            .arg(self.volume())
+            .arg("--annotations")
+            .arg(self.path("podinfo/annotations"))
+            .arg(format!("--listen=127.0.0.1:{}", self.port))
+            .arg("--termination-log")
+            .arg(self.path("termination-log"))
+            .arg("--")
+            .arg(etcd)
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(
+                fs::File::options()
+                    .create(true)
+                    .append(true)
+                    .open(self.path("log"))
+                    .unwrap(),
+            );
+        command
+    }
+
+    pub(crate) fn start(&self, etcd: &Path, flags: &[String]) -> Process {
+        Process(self.command(etcd, flags).spawn().unwrap())
+    }
+
+    /// The report, once the agent serves one.
+    pub(crate) fn await_report(&self) -> Report {
+        await_some("a report", || self.report())
+    }
+
+    pub(crate) fn report(&self) -> Option<Report> {
+        let (status, body) = get(self.port, "/gate")?;
+        (status == 200).then(|| serde_json::from_str(&body).unwrap())
+    }
+
+    /// The report, which must be of this state.
+    pub(crate) fn await_state(&self, state: State) -> Report {
+        let report = self.await_report();
+        assert_eq!(report.state, state, "{report:?}\n{}", self.log());
+        assert_eq!(
+            (report.protocol, report.pod_uid.as_str()),
+            (gate::PROTOCOL, "pod-1")
+        );
+        assert_eq!(report.nonce.len(), 32);
+        report
+    }
+
+    /// The report once a refusal is in it.
+    pub(crate) fn await_refusal(&self) -> Report {
+        await_some("a refusal", || {
+            self.report()
+                .filter(|report| report.detail.contains("grant refused"))
+        })
+    }
+
+    /// Puts an annotation before the agent, as the kubelet does.
+    pub(crate) fn annotate(&self, value: &str) {
+        let quoted = serde_json::to_string(value).unwrap();
+        let text = format!("a=\"b\"\n{}={quoted}\nz=\"y\"\n", gate::GRANT_ANNOTATION);
+        fs::write(self.path("podinfo/new"), text).unwrap();
+        fs::rename(self.path("podinfo/new"), self.path("podinfo/annotations")).unwrap();
+    }
+
+    pub(crate) fn grant(&self, nonce: &str, action: Action) {
+        let grant = Grant {
+            nonce: nonce.into(),
+            cluster_uid: self.uid.into(),
+            incarnation: 1,
+            action,
+        };
+        self.annotate(&serde_json::to_string(&grant).unwrap());
+    }
+
+    pub(crate) fn token(&self) -> String {
+        format!("{}-1", self.uid)
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        serde_json::from_slice(&fs::read(self.volume().join("identity.json")).unwrap()).unwrap()
+    }
+
+    pub(crate) fn write_identity(&self, identity: &Identity) {
+        let text = serde_json::to_vec(identity).unwrap();
+        fs::write(self.volume().join("identity.json"), text).unwrap();
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+}
+
+/// An agent, or the etcd it became; killed when dropped.
+pub(crate) struct Process(Child);
+
+impl Process {
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", name, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    pub(crate) fn await_exit(mut self) -> ExitStatus {
+        await_some("an exit", || self.0.try_wait().unwrap())
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}

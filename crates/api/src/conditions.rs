@@ -1,0 +1,187 @@
+//! Condition types and reasons: one closed vocabulary that conditions, events and logs share.
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// The four conditions of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConditionType {
+    /// A quorum of voters serves reads and writes.
+    Available,
+    /// The operator is on its way to what the spec asks for.
+    Progressing,
+    /// Something is not as it should be, whether or not clients notice.
+    Degraded,
+    /// All of it: as many healthy voters as the spec asks for, nothing under way, nothing wrong.
+    Ready,
+}
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// Why a condition is what it is, or what an event tells.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Reason { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Reason {
+            /// Every reason with its meaning, for the reference page.
+            pub const ALL: &[(Self, &str)] = &[$((Self::$name, concat!($($doc,)+)),)+];
+        }
+    };
+}
+
+reasons! {
+    /// Everything is as the spec asks.
+    AsExpected,
+    /// Size 0: no member runs, the data is kept.
+    Stopped,
+    /// A quorum of voters is healthy.
+    QuorumHealthy,
+    /// Too few voters are healthy to serve writes.
+    QuorumLost,
+    /// The cluster has not formed yet.
+    NotFormed,
+    /// etcd could not be asked, so nothing is known and nothing is done.
+    EtcdUnreachable,
+    /// Objects of the cluster are being written.
+    ApplyingObjects,
+    /// A first member is being started.
+    Bootstrapping,
+    /// Data that an earlier object of this name kept is being taken over.
+    Resuming,
+    /// A member is being added.
+    AddingMember,
+    /// A member that was added is starting.
+    StartingMember,
+    /// A learner is catching up or being promoted.
+    PromotingMember,
+    /// A member that lost its data or was left over is being removed.
+    RemovingMember,
+    /// Pods are starting.
+    StartingPods,
+    /// Members are being stopped.
+    Stopping,
+    /// The object is being deleted.
+    Deleting,
+    /// A pod cannot start; the message has the scheduler's or kubelet's own words.
+    PodNotStarting,
+    /// A member does not answer or does not take part.
+    MemberUnhealthy,
+    /// The gate holds a member back because its volume is not what it should be.
+    VolumeHeld,
+    /// An object that the cluster needs carries its name but belongs to somebody else.
+    ForeignObject,
+    /// Objects or claims of an earlier object of this name are still being deleted.
+    FormerObject,
+    /// The spec asks for something that this release cannot do.
+    InvalidSpec,
+    /// The change that the spec asks for is not safe now.
+    Refused,
+    /// The Kubernetes API or etcd refused a step; it is tried again.
+    StepFailed,
+    /// The cluster became Ready for the first time.
+    ClusterCreated,
+    /// The object was deleted.
+    ClusterDeleted,
+    /// The cluster reached a new size.
+    ClusterScaled,
+    /// The cluster reached a new version.
+    ClusterUpgraded,
+    /// The cluster cannot go on by itself.
+    ClusterFailed,
+    /// The cluster stopped: size 0.
+    ClusterStopped,
+    /// The cluster is healthy again.
+    ClusterRecovered,
+    /// A member was added.
+    MemberAdded,
+    /// A member was promoted to voter.
+    MemberPromoted,
+    /// A member was removed.
+    MemberRemoved,
+    /// A pod was let through the gate.
+    MemberGranted,
+    /// A backup was taken.
+    BackupCreated,
+    /// A backup failed.
+    BackupFailed,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl fmt::Display for ConditionType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// A condition before it meets the one it replaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Which condition.
+    pub kind: ConditionType,
+    /// `None` is `Unknown`.
+    pub status: Option<bool>,
+    /// Why, in one word.
+    pub reason: Reason,
+    /// Why, in a sentence.
+    pub message: String,
+}
+
+/// The new list of conditions; `lastTransitionTime` moves only when the status does.
+pub fn merge(old: &[Condition], new: Vec<Verdict>, generation: i64, now: &Time) -> Vec<Condition> {
+    let merged = new.into_iter().map(|verdict| {
+        let kind = verdict.kind.to_string();
+        let status = match verdict.status {
+            Some(true) => "True",
+            Some(false) => "False",
+            None => "Unknown",
+        };
+        let before = old.iter().find(|c| c.type_ == kind && c.status == status);
+        Condition {
+            last_transition_time: before
+                .map_or_else(|| now.clone(), |c| c.last_transition_time.clone()),
+            message: verdict.message,
+            observed_generation: Some(generation),
+            reason: verdict.reason.to_string(),
+            status: status.to_owned(),
+            type_: kind,
+        }
+    });
+    merged.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Time {
+        Time(jiff::Timestamp::from_second(second).unwrap())
+    }
+
+    fn verdict(status: bool, message: &str) -> Verdict {
+        Verdict {
+            kind: ConditionType::Ready,
+            status: Some(status),
+            reason: Reason::AsExpected,
+            message: message.into(),
+        }
+    }
+
+    #[test]
+    fn the_transition_time_moves_only_with_the_status() {
+        let first = merge(&[], vec![verdict(false, "a")], 1, &at(1));
+        let second = merge(&first, vec![verdict(false, "b")], 2, &at(2));
+        assert_eq!(second[0].last_transition_time, at(1));
+        assert_eq!(
+            (second[0].message.as_str(), second[0].observed_generation),
+            ("b", Some(2))
+        );
+        let third = merge(&second, vec![verdict(true, "c")], 2, &at(3));
+        assert_eq!(third[0].last_transition_time, at(3));
+    }
+}

@@ -1,0 +1,176 @@
+//! The CRD as it is installed: what the derive makes, plus defaults, the CEL table, and what Kubernetes
+//! wants said differently than JSON Schema does.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use serde_json::{Value, json};
+
+use crate::intent::{DEFAULT_REPOSITORY, DEFAULT_SIZE, DEFAULT_STORAGE};
+use crate::rules::{CelRule, RULES};
+use crate::{EtcdCluster, EtcdVersion};
+
+/// CEL needs to know how large things can be before it lets a rule run over them.
+const MAX_PROPERTIES: u64 = 8;
+const MAX_TEXT: u64 = 512;
+
+/// Why the CRD could not be made; only a mistake in this crate can be the reason.
+#[derive(Debug, thiserror::Error)]
+pub enum CrdError {
+    /// A path of the tables below leads nowhere.
+    #[error("the schema has no property {0}")]
+    NoSuchProperty(String),
+    /// The schema is no longer one.
+    #[error("the changed schema is not a CRD")]
+    NotACrd(#[from] serde_json::Error),
+}
+
+/// The CRD of `EtcdCluster`.
+pub fn etcd_cluster() -> Result<CustomResourceDefinition, CrdError> {
+    let mut crd = serde_json::to_value(EtcdCluster::crd())?;
+    let schema = crd
+        .pointer_mut("/spec/versions/0/schema/openAPIV3Schema")
+        .ok_or_else(|| CrdError::NoSuchProperty("openAPIV3Schema".into()))?;
+    // The predecessor did not require a spec; with the default, an object without one gets all defaults.
+    set(schema, &["spec"], "default", json!({}))?;
+    if let Some(root) = schema.as_object_mut() {
+        root.remove("required");
+    }
+    for (path, default) in defaults() {
+        set(schema, path, "default", default)?;
+    }
+    for path in TEXTS {
+        set(schema, path, "maxLength", json!(MAX_TEXT))?;
+    }
+    for path in MAPS {
+        set(schema, path, "maxProperties", json!(MAX_PROPERTIES))?;
+    }
+    for list in [["status", "conditions"]] {
+        set(schema, &list, "x-kubernetes-list-type", json!("map"))?;
+        set(schema, &list, "x-kubernetes-list-map-keys", json!(["type"]))?;
+    }
+    for rule in RULES {
+        add_rule(schema, rule)?;
+    }
+    Ok(serde_json::from_value(crd)?)
+}
+
+fn defaults() -> Vec<(&'static [&'static str], Value)> {
+    vec![
+        (&["spec", "size"], json!(DEFAULT_SIZE)),
+        (
+            &["spec", "version"],
+            json!(format!("v{}", EtcdVersion::DEFAULT)),
+        ),
+        (&["spec", "repository"], json!(DEFAULT_REPOSITORY)),
+        (&["spec", "storage", "size"], json!(DEFAULT_STORAGE)),
+        (&["spec", "security", "tls", "enabled"], json!(true)),
+        (
+            &["spec", "security", "tls", "clientTLSEnabled"],
+            json!(true),
+        ),
+        (&["spec", "security", "tls", "peerTLSEnabled"], json!(true)),
+        (&["spec", "security", "tls", "autoTLS"], json!(true)),
+    ]
+}
+
+const TEXTS: &[&[&str]] = &[
+    &["spec", "version"],
+    &["spec", "repository"],
+    &["spec", "storage", "storageClassName"],
+    &[
+        "spec",
+        "storage",
+        "volumeClaimTemplate",
+        "spec",
+        "storageClassName",
+    ],
+    &[
+        "spec",
+        "storage",
+        "volumeClaimTemplate",
+        "spec",
+        "volumeMode",
+    ],
+];
+
+const MAPS: &[&[&str]] = &[
+    &["spec", "resources", "requests"],
+    &["spec", "resources", "limits"],
+    &[
+        "spec",
+        "storage",
+        "volumeClaimTemplate",
+        "spec",
+        "resources",
+        "requests",
+    ],
+    &[
+        "spec",
+        "storage",
+        "volumeClaimTemplate",
+        "spec",
+        "resources",
+        "limits",
+    ],
+];
+
+fn property<'a>(schema: &'a mut Value, path: &[&str]) -> Result<&'a mut Value, CrdError> {
+    let mut at = schema;
+    for name in path {
+        let pointer = match *name {
+            "*" => "/additionalProperties".to_owned(),
+            name => format!("/properties/{name}"),
+        };
+        at = at
+            .pointer_mut(&pointer)
+            .ok_or_else(|| CrdError::NoSuchProperty(path.join(".")))?;
+    }
+    Ok(at)
+}
+
+fn set(schema: &mut Value, path: &[&str], key: &str, value: Value) -> Result<(), CrdError> {
+    let property = property(schema, path)?
+        .as_object_mut()
+        .ok_or_else(|| CrdError::NoSuchProperty(path.join(".")))?;
+    // `nullable` would let a null through where the default should be.
+    if key == "default" {
+        property.remove("nullable");
+    }
+    property.insert(key.to_owned(), value);
+    Ok(())
+}
+
+fn add_rule(schema: &mut Value, rule: &CelRule) -> Result<(), CrdError> {
+    let mut json = json!({"rule": rule.rule, "message": rule.message});
+    if let (true, Some(json)) = (rule.optional_old_self, json.as_object_mut()) {
+        json.insert("optionalOldSelf".to_owned(), json!(true));
+    }
+    let property = property(schema, rule.path)?
+        .as_object_mut()
+        .ok_or_else(|| CrdError::NoSuchProperty(rule.path.join(".")))?;
+    let rules = property
+        .entry("x-kubernetes-validations")
+        .or_insert_with(|| json!([]));
+    if let Some(rules) = rules.as_array_mut() {
+        rules.push(json);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_takes_every_rule_and_default() {
+        let crd = serde_json::to_value(etcd_cluster().unwrap()).unwrap();
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let text = schema.to_string();
+        assert_eq!(text.matches("\"rule\":").count(), RULES.len());
+        assert_eq!(
+            schema["properties"]["spec"]["properties"]["size"]["default"],
+            3
+        );
+        assert!(crd["spec"]["versions"][0]["subresources"]["scale"].is_object());
+    }
+}

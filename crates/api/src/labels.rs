@@ -1,0 +1,49 @@
+//! Every label, field manager and finalizer.
+
+use std::collections::BTreeMap;
+
+/// `app.kubernetes.io/name`.
+pub const NAME: &str = "app.kubernetes.io/name";
+/// `app.kubernetes.io/instance`.
+pub const INSTANCE: &str = "app.kubernetes.io/instance";
+/// `app.kubernetes.io/component`.
+pub const COMPONENT: &str = "app.kubernetes.io/component";
+/// `app.kubernetes.io/managed-by`.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// `app.kubernetes.io/version`.
+pub const VERSION: &str = "app.kubernetes.io/version";
+/// The cluster that an object belongs to.
+pub const CLUSTER: &str = "etcd.etcd.io/cluster";
+/// UID of the `EtcdCluster` that a claim was made for, or that resumed it.
+pub const CLUSTER_UID: &str = "etcd.etcd.io/cluster-uid";
+/// Value of [`MANAGED_BY`], and the operator's field manager.
+pub const OPERATOR: &str = "etcd-operator";
+/// Set by the predecessor on every object; ours never sets it, and takes it off when the object goes.
+pub const PREDECESSOR_FINALIZER: &str = "etcd.etcd.io/finalizer";
+
+/// Labels that select the pods of a cluster; they never change.
+pub fn selector(cluster: &str) -> BTreeMap<String, String> {
+    [(NAME, "etcd"), (INSTANCE, cluster), (CLUSTER, cluster)]
+        .map(owned)
+        .into()
+}
+
+/// Labels of an object of a cluster.
+pub fn object(cluster: &str, component: &str) -> BTreeMap<String, String> {
+    let mut labels = selector(cluster);
+    labels.extend([(COMPONENT, component), (MANAGED_BY, OPERATOR)].map(owned));
+    labels
+}
+
+/// The selector in the form that the `scale` subresource wants.
+pub fn selector_text(cluster: &str) -> String {
+    let pairs: Vec<String> = selector(cluster)
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    pairs.join(",")
+}
+
+fn owned((key, value): (&str, &str)) -> (String, String) {
+    (key.to_owned(), value.to_owned())
+}

@@ -1,0 +1,18 @@
+//! Room 1, the contract with users: kinds, fields, names, labels, conditions, and the parsing of a
+//! spec into an intent. Types and pure functions only; nothing here talks to anything.
+
+pub mod conditions;
+pub mod crd;
+pub mod intent;
+pub mod labels;
+pub mod names;
+pub mod quantity;
+pub mod rules;
+pub mod v1alpha1;
+pub mod version;
+
+pub use conditions::{ConditionType, Reason};
+pub use intent::ClusterIntent;
+pub use quantity::Quantity;
+pub use v1alpha1::cluster::{EtcdCluster, EtcdClusterSpec, EtcdClusterStatus};
+pub use version::EtcdVersion;

@@ -1,0 +1,99 @@
+//! Every name derived from a cluster's name, and the limits that follow.
+
+/// Longest name of a cluster: its pods carry `<name>-<10 characters of hash>` as a label value,
+/// and label values end at 63.
+pub const MAX_NAME: usize = 52;
+/// Client port.
+pub const CLIENT_PORT: u16 = 2379;
+/// Peer port.
+pub const PEER_PORT: u16 = 2380;
+/// Metrics, health and gate port.
+pub const METRICS_PORT: u16 = 2381;
+/// Name of the etcd container.
+pub const ETCD_CONTAINER: &str = "etcd";
+/// Name of the init container that brings the agent.
+pub const AGENT_CONTAINER: &str = "agent";
+/// Name of the claim template, and prefix of every claim.
+pub const CLAIM_TEMPLATE: &str = "data";
+
+/// Headless Service of the members.
+pub fn peer_service(cluster: &str) -> String {
+    format!("{cluster}-peer")
+}
+
+/// Service for clients.
+pub fn client_service(cluster: &str) -> String {
+    format!("{cluster}-client")
+}
+
+/// Pod and member of an ordinal.
+pub fn member(cluster: &str, ordinal: u32) -> String {
+    format!("{cluster}-{ordinal}")
+}
+
+/// Claim of an ordinal.
+pub fn claim(cluster: &str, ordinal: u32) -> String {
+    format!("{CLAIM_TEMPLATE}-{cluster}-{ordinal}")
+}
+
+/// The ordinal in a pod's or claim's name, if it is one of this cluster's.
+pub fn ordinal(cluster: &str, member: &str) -> Option<u32> {
+    member
+        .strip_prefix(cluster)?
+        .strip_prefix('-')?
+        .parse()
+        .ok()
+}
+
+/// DNS name of a member, as every pod resolves it without knowing the cluster domain.
+pub fn member_host(cluster: &str, namespace: &str, ordinal: u32) -> String {
+    format!(
+        "{}.{}.{namespace}.svc",
+        member(cluster, ordinal),
+        peer_service(cluster)
+    )
+}
+
+/// Peer URL of an ordinal: a member's identity towards the others, decided once.
+pub fn peer_url(cluster: &str, namespace: &str, ordinal: u32) -> String {
+    format!(
+        "http://{}:{PEER_PORT}",
+        member_host(cluster, namespace, ordinal)
+    )
+}
+
+/// Client URL of an ordinal.
+pub fn client_url(cluster: &str, namespace: &str, ordinal: u32) -> String {
+    format!(
+        "http://{}:{CLIENT_PORT}",
+        member_host(cluster, namespace, ordinal)
+    )
+}
+
+/// Where clients connect.
+pub fn client_endpoint(cluster: &str, namespace: &str) -> String {
+    format!(
+        "http://{}.{namespace}.svc:{CLIENT_PORT}",
+        client_service(cluster)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordinal_is_read_back_from_the_name_it_made() {
+        assert_eq!(ordinal("db", &member("db", 12)), Some(12));
+        assert_eq!(ordinal("db", "db-client"), None);
+        assert_eq!(ordinal("db", "db-1-0"), None);
+        assert_eq!(ordinal("db-1", "db-1-0"), Some(0));
+    }
+
+    #[test]
+    fn every_derived_name_of_the_longest_cluster_name_fits() {
+        let name = "a".repeat(MAX_NAME);
+        assert!(client_service(&name).len() <= 63 && peer_service(&name).len() <= 63);
+        assert!(member(&name, 8).len() + 1 + 8 <= 63);
+    }
+}

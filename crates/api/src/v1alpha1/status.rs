@@ -1,0 +1,160 @@
+//! The status of `EtcdCluster`: what was observed, and the few facts that are latched before a side
+//! effect so that the next look knows how far the last one got.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the cluster is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdClusterStatus {
+    /// One word for people; programs read the conditions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Available, Progressing, Degraded and Ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Every member that etcd lists and every pod that should become one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberStatus>,
+    /// Voting members that are healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_replicas: Option<i32>,
+    /// Pods in force; for the `scale` subresource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+    /// Label selector of the pods; for the `scale` subresource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
+    /// Member ID of the leader, hexadecimal.
+    #[serde(rename = "leaderID", default, skip_serializing_if = "Option::is_none")]
+    pub leader_id: Option<String>,
+    /// ID of the etcd cluster, hexadecimal; latched once it has formed.
+    #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+    /// Where clients connect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_endpoints: Vec<String>,
+    /// Lowest etcd release that a member runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// When the last backup was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_backup_time: Option<Time>,
+    /// When this status last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_update_time: Option<Time>,
+    /// Generation of the spec that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Life of this cluster's data: 1 at first, raised whenever the data starts over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<i64>,
+    /// The one permission to bootstrap, written before it is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap: Option<BootstrapIntent>,
+    /// Waits at the gate for which a member is, or may be, added; written before it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joins: Vec<JoinIntent>,
+    /// This object took over data that an earlier object of its name had kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<bool>,
+}
+
+/// One word for what the cluster is doing.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Phase {
+    /// On its way to its first full membership.
+    Creating,
+    /// All members serve.
+    Running,
+    /// Members are being added or removed.
+    Scaling,
+    /// Members are being restarted on another template.
+    Upgrading,
+    /// Something stands in the way; the conditions say what.
+    Failed,
+    /// The object is being deleted.
+    Deleting,
+    /// Size 0: no member runs, the data is kept.
+    Stopped,
+    /// Quorum is being recovered.
+    Recovering,
+    /// Data is being restored from a backup.
+    Restoring,
+}
+
+/// One member.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberStatus {
+    /// Name of the member and of its pod.
+    pub name: String,
+    /// Member ID, hexadecimal; absent until etcd lists it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Where the other members reach it.
+    #[serde(rename = "peerURL", default, skip_serializing_if = "Option::is_none")]
+    pub peer_url: Option<String>,
+    /// Where clients reach it.
+    #[serde(rename = "clientURL", default, skip_serializing_if = "Option::is_none")]
+    pub client_url: Option<String>,
+    /// It answers, votes and has a leader.
+    #[serde(default)]
+    pub ready: bool,
+    /// leader, follower or learner; absent while it is none of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// etcd release it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What it is waiting for, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// What a member is to the others.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Votes, and leads.
+    Leader,
+    /// Votes.
+    Follower,
+    /// Does not vote yet.
+    Learner,
+}
+
+/// Who may found the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BootstrapIntent {
+    /// The member.
+    pub member: String,
+    /// UID of its pod.
+    #[serde(rename = "podUID")]
+    pub pod_uid: String,
+    /// UID of its claim.
+    #[serde(rename = "claimUID")]
+    pub claim_uid: String,
+    /// The wait at the gate.
+    pub nonce: String,
+}
+
+/// Who may join.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JoinIntent {
+    /// The member.
+    pub member: String,
+    /// UID of its pod.
+    #[serde(rename = "podUID")]
+    pub pod_uid: String,
+    /// The wait at the gate.
+    pub nonce: String,
+}

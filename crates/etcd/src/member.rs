@@ -1,0 +1,198 @@
+//! One member, asked directly. Every call goes to this member and to no other, once, and is over by
+//! its deadline, connecting included.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::PathAndQuery;
+use prost::Message;
+use tokio::time::{Instant, timeout_at};
+use tonic::client::Grpc;
+use tonic_prost::ProstCodec;
+
+use crate::connect::Target;
+use crate::error::{Cause, Error};
+use crate::facts::{Consistency, KeyValue, MemberInfo, MemberList, Status};
+use crate::pool::{Sender, Slot};
+use crate::{DEFAULT_DEADLINE, proto};
+
+/// A handle for one member; cheap to make and to clone.
+#[derive(Clone)]
+pub struct Member {
+    slot: Arc<Slot>,
+    deadline: Duration,
+}
+
+/// An RPC: the words for people, and its path.
+type Rpc = (&'static str, &'static str);
+
+const STATUS: Rpc = ("status", "/etcdserverpb.Maintenance/Status");
+const MOVE_LEADER: Rpc = ("move leader", "/etcdserverpb.Maintenance/MoveLeader");
+const MEMBER_LIST: Rpc = ("member list", "/etcdserverpb.Cluster/MemberList");
+const MEMBER_ADD: Rpc = ("member add", "/etcdserverpb.Cluster/MemberAdd");
+const MEMBER_REMOVE: Rpc = ("member remove", "/etcdserverpb.Cluster/MemberRemove");
+const MEMBER_PROMOTE: Rpc = ("member promote", "/etcdserverpb.Cluster/MemberPromote");
+const PUT: Rpc = ("put", "/etcdserverpb.KV/Put");
+const RANGE: Rpc = ("get", "/etcdserverpb.KV/Range");
+
+impl Member {
+    pub(crate) fn new(slot: Arc<Slot>) -> Self {
+        Self {
+            slot,
+            deadline: DEFAULT_DEADLINE,
+        }
+    }
+
+    /// The same member with another deadline for each call.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// The pod this member runs in.
+    pub fn target(&self) -> &Target {
+        &self.slot.target
+    }
+
+    /// How the member is. Learners answer this, and so does a member that lost its quorum while it
+    /// ran; one that started without a quorum does not serve its client port at all.
+    pub async fn status(&self) -> Result<Status, Error> {
+        let answer = self.call(STATUS, proto::StatusRequest {}).await?;
+        Status::from_proto(answer).ok_or_else(|| self.headless(STATUS))
+    }
+
+    /// Who belongs to the cluster. Learners refuse this in either form.
+    pub async fn member_list(&self, consistency: Consistency) -> Result<MemberList, Error> {
+        let linearizable = consistency == Consistency::Linearizable;
+        let answer = self
+            .call(MEMBER_LIST, proto::MemberListRequest { linearizable })
+            .await?;
+        MemberList::from_proto(answer).ok_or_else(|| self.headless(MEMBER_LIST))
+    }
+
+    /// Adds a learner; its ID is in the answer.
+    ///
+    /// etcd makes the ID from the peer URL and the current second. So the same URL a second time
+    /// within that second is refused with [`Cause::MemberExists`], later with
+    /// [`Cause::PeerUrlExists`]; and with [`Cause::MemberNotFound`] if the member was added and
+    /// removed within it, because a removed ID never returns.
+    pub async fn member_add_learner(&self, peer_url: &str) -> Result<MemberInfo, Error> {
+        let request = proto::MemberAddRequest {
+            peer_urls: vec![peer_url.to_owned()],
+            is_learner: true,
+        };
+        let answer: proto::MemberAddResponse = self.call(MEMBER_ADD, request).await?;
+        let added = answer.member.map(MemberInfo::from_proto);
+        added.ok_or_else(|| self.bad_answer(MEMBER_ADD, "it names no member"))
+    }
+
+    /// Removes a member, voter or learner, for good: its ID can never return.
+    pub async fn member_remove(&self, id: u64) -> Result<(), Error> {
+        let request = proto::MemberIdRequest { id };
+        self.call(MEMBER_REMOVE, request)
+            .await
+            .map(|proto::Done {}| ())
+    }
+
+    /// Gives a learner its vote. Any voter takes this and passes it to the leader.
+    pub async fn member_promote(&self, id: u64) -> Result<(), Error> {
+        let request = proto::MemberIdRequest { id };
+        self.call(MEMBER_PROMOTE, request)
+            .await
+            .map(|proto::Done {}| ())
+    }
+
+    /// Hands leadership to another voter; only the leader takes this.
+    pub async fn move_leader(&self, id: u64) -> Result<(), Error> {
+        let request = proto::MoveLeaderRequest { target_id: id };
+        self.call(MOVE_LEADER, request)
+            .await
+            .map(|proto::Done {}| ())
+    }
+
+    /// Writes a key and returns the revision that holds it.
+    pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<i64, Error> {
+        let request = proto::PutRequest {
+            key: key.to_vec(),
+            value: value.to_vec(),
+        };
+        let answer: proto::PutResponse = self.call(PUT, request).await?;
+        let header = answer.header.ok_or_else(|| self.headless(PUT))?;
+        Ok(header.revision)
+    }
+
+    /// Reads a key.
+    pub async fn get(
+        &self,
+        key: &[u8],
+        consistency: Consistency,
+    ) -> Result<Option<KeyValue>, Error> {
+        let serializable = consistency == Consistency::Local;
+        let request = proto::RangeRequest {
+            key: key.to_vec(),
+            serializable,
+        };
+        let answer: proto::RangeResponse = self.call(RANGE, request).await?;
+        Ok(answer.kvs.into_iter().next().map(KeyValue::from_proto))
+    }
+
+    async fn call<Q, A>(&self, (call, path): Rpc, request: Q) -> Result<A, Error>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let answer = self.exchange(path, request).await;
+        answer.map_err(|cause| Error::new(call, &self.slot.target, cause))
+    }
+
+    async fn exchange<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Cause>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let until = Instant::now() + self.deadline;
+        let sender = timeout_at(until, self.slot.sender())
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            .map_err(|source| Cause::Connect { source })?;
+        let Ok(answer) = timeout_at(until, unary(sender, path, request)).await else {
+            self.slot.forget_connection();
+            return Err(Cause::Deadline {
+                after: self.deadline,
+            });
+        };
+        answer.map_err(|status| Cause::from_status(&status))
+    }
+
+    fn headless(&self, rpc: Rpc) -> Error {
+        self.bad_answer(rpc, "it has no header")
+    }
+
+    fn bad_answer(&self, (call, _): Rpc, detail: &str) -> Error {
+        let cause = Cause::BadAnswer {
+            detail: detail.to_owned(),
+        };
+        Error::new(call, &self.slot.target, cause)
+    }
+}
+
+/// One request and its answer over an open connection.
+async fn unary<Q, A>(sender: Sender, path: &'static str, request: Q) -> Result<A, tonic::Status>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    let service = tower::service_fn(move |request| {
+        let mut sender = sender.clone();
+        async move { sender.send_request(request).await }
+    });
+    // etcd does not look at the authority, but HTTP/2 wants one.
+    let mut grpc = Grpc::with_origin(service, Uri::from_static("http://etcd"));
+    let path = PathAndQuery::from_static(path);
+    let answer = grpc
+        .unary(tonic::Request::new(request), path, ProstCodec::default())
+        .await?;
+    Ok(answer.into_inner())
+}

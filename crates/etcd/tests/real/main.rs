@@ -1,0 +1,45 @@
+//! The client against real etcd of every supported minor. Without `ETCD_BINARIES` each test says
+//! that it was skipped.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod answers;
+mod cluster;
+mod membership;
+mod process;
+
+macro_rules! on_every_version {
+    ($($room:ident::$story:ident),* $(,)?) => {
+        on_every_version!(@ v3_5 "3.5.35" $($room $story)*);
+        on_every_version!(@ v3_6 "3.6.16" $($room $story)*);
+        on_every_version!(@ v3_7 "3.7.3" $($room $story)*);
+    };
+    (@ $module:ident $version:literal $($room:ident $story:ident)*) => {
+        mod $module {
+            $(
+                #[tokio::test]
+                async fn $story() {
+                    match crate::process::binary($version) {
+                        Some(binary) => crate::$room::$story(binary).await,
+                        None => println!("SKIPPED: ETCD_BINARIES is not set"),
+                    }
+                }
+            )*
+        }
+    };
+}
+
+on_every_version!(
+    answers::a_lone_member_tells_who_it_is,
+    answers::without_a_quorum_only_local_answers_remain,
+    answers::a_handle_survives_the_restart_of_its_member,
+    answers::etcd_answers_on_the_port_of_the_gate,
+    membership::a_learner_joins_and_gets_its_vote,
+    membership::membership_refusals_keep_their_meaning,
+    membership::a_url_is_free_again_after_its_member_was_removed,
+    membership::leadership_moves_only_from_the_leader_to_a_voter,
+);

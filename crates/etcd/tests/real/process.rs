@@ -1,0 +1,158 @@
+//! Real etcd processes on loopback. `ETCD_BINARIES` names a directory that holds `3.5.35/etcd` and
+//! so on.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use etcd::{BoxFuture, BoxStream, CLIENT_PORT, Connect, DirectTcp, Target};
+use tempfile::TempDir;
+
+/// The etcd of one version; `None` if the environment offers no binaries at all.
+pub(crate) fn binary(version: &str) -> Option<PathBuf> {
+    let directory = std::env::var_os("ETCD_BINARIES")?;
+    let path = PathBuf::from(directory).join(version).join("etcd");
+    assert!(
+        path.is_file(),
+        "ETCD_BINARIES is set, but there is no {}",
+        path.display()
+    );
+    Some(path)
+}
+
+/// A place for a member: name, ports and directory, before and after its process lives.
+pub(crate) struct Seat {
+    name: &'static str,
+    client: u16,
+    peer: u16,
+    metrics: u16,
+    directory: TempDir,
+}
+
+impl Seat {
+    pub(crate) fn new(name: &'static str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self {
+            name,
+            client: free_port(),
+            peer: free_port(),
+            metrics: free_port(),
+            directory,
+        }
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        let (namespace, pod) = ("real".to_owned(), self.name.to_owned());
+        Target {
+            namespace,
+            pod,
+            address: "127.0.0.1".into(),
+        }
+    }
+
+    pub(crate) fn peer_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.peer)
+    }
+
+    /// Founds a cluster of one, or goes on with the data that is there.
+    pub(crate) fn start_alone(&self, binary: &PathBuf) -> RealEtcd {
+        self.start(binary, &[self], "new")
+    }
+
+    /// Joins a cluster whose member list is `all`.
+    pub(crate) fn start_joining(&self, binary: &PathBuf, all: &[&Seat]) -> RealEtcd {
+        self.start(binary, all, "existing")
+    }
+
+    fn start(&self, binary: &PathBuf, all: &[&Seat], state: &str) -> RealEtcd {
+        let client = format!("http://127.0.0.1:{}", self.client);
+        let members: Vec<_> = all
+            .iter()
+            .map(|seat| format!("{}={}", seat.name, seat.peer_url()))
+            .collect();
+        let log = File::create(self.directory.path().join("log")).unwrap();
+        let child = Command::new(binary)
+            .args(["--name", self.name, "--initial-cluster-token", "test"])
+            .arg("--data-dir")
+            .arg(self.directory.path().join("data"))
+            .args([
+                "--listen-client-urls",
+                &client,
+                "--advertise-client-urls",
+                &client,
+            ])
+            .args(["--listen-peer-urls", &self.peer_url()])
+            .args(["--initial-advertise-peer-urls", &self.peer_url()])
+            .args([
+                "--listen-metrics-urls",
+                &format!("http://127.0.0.1:{}", self.metrics),
+            ])
+            .args([
+                "--initial-cluster",
+                &members.join(","),
+                "--initial-cluster-state",
+                state,
+            ])
+            .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        RealEtcd { child }
+    }
+}
+
+/// A running etcd; dropping it kills it.
+pub(crate) struct RealEtcd {
+    child: Child,
+}
+
+impl Drop for RealEtcd {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Leads the well-known ports of each pod to the ports of its seat.
+pub(crate) struct Loopback(BTreeMap<(String, u16), u16>);
+
+impl Loopback {
+    pub(crate) fn new(seats: &[&Seat]) -> Self {
+        let ports = |seat: &&Seat| {
+            [(CLIENT_PORT, seat.client), (gate::PORT, seat.metrics)]
+                .map(|(port, real)| ((seat.name.to_owned(), port), real))
+        };
+        Self(seats.iter().flat_map(ports).collect())
+    }
+}
+
+impl Connect for Loopback {
+    fn connect<'a>(
+        &'a self,
+        target: &'a Target,
+        port: u16,
+    ) -> BoxFuture<'a, io::Result<BoxStream>> {
+        DirectTcp.connect(target, self.0[&(target.pod.clone(), port)])
+    }
+}
+
+/// A port nobody listens on, below the range from which the kernel gives ports to clients. Test
+/// processes that run side by side begin at different places.
+fn free_port() -> u16 {
+    static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
+        let place = std::process::id() % 1000 * 20;
+        AtomicU16::new(10_000 + u16::try_from(place).unwrap())
+    });
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What the operator and the gate say to each other: the report an agent serves while it waits, the
+//! grant that lets it go on, and the identity it leaves beside the data. Types only; no IO, no
+//! judgement. `docs/reference/contract.md` sections 4 to 6 are its prose.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the report's shape; raised when a field changes its meaning.
+pub const PROTOCOL: u32 = 1;
+/// Pod annotation that carries the grant.
+pub const GRANT_ANNOTATION: &str = "etcd.etcd.io/grant";
+/// Port of the gate, and of etcd's metrics once etcd runs.
+pub const PORT: u16 = 2381;
+/// Path of the report.
+pub const REPORT_PATH: &str = "/gate";
+
+/// What the agent found in the data directory, and why it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum State {
+    /// No WAL and no database.
+    Empty,
+    /// Valid data that another `EtcdCluster` object left here.
+    OtherObject,
+    /// Valid data without an identity file.
+    Unidentified,
+    /// Valid data whose IDs contradict the identity file.
+    Mismatch,
+    /// Something is there, but no WAL that can be read.
+    Damaged,
+}
+
+/// The answer to `GET /gate` while the agent waits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// Why the agent waits.
+    pub state: State,
+    /// 128 random bits in hexadecimal, made anew for every wait.
+    pub nonce: String,
+    /// The pod that waits.
+    #[serde(rename = "podUID")]
+    pub pod_uid: String,
+    /// One sentence for people.
+    pub detail: String,
+    /// What could be read from the data directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
+}
+
+/// What a readable data directory holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Data {
+    /// Cluster ID in the WAL, hexadecimal.
+    #[serde(rename = "clusterID")]
+    pub cluster_id: String,
+    /// Member ID in the WAL, hexadecimal.
+    #[serde(rename = "memberID")]
+    pub member_id: String,
+    /// Term of the last log entry.
+    pub term: u64,
+    /// Index of the last log entry.
+    pub index: u64,
+    /// Last commit index that was recorded.
+    pub commit: u64,
+    /// The identity file beside the data, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+}
+
+/// Whose data this is; written beside the data directory before etcd first starts on it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Identity {
+    /// UID of the `EtcdCluster` object.
+    #[serde(rename = "clusterUID")]
+    pub cluster_uid: String,
+    /// Life of that object in which the data began.
+    pub incarnation: u64,
+    /// Nonce of the grant that let etcd start.
+    pub nonce: String,
+    /// Member ID the data must have; absent after a bootstrap.
+    #[serde(rename = "memberID", default, skip_serializing_if = "Option::is_none")]
+    pub member_id: Option<String>,
+    /// Cluster ID the data must have; absent after a bootstrap.
+    #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+}
+
+/// The operator's permission for one wait, carried by [`GRANT_ANNOTATION`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Grant {
+    /// The wait this was made for; any other wait ignores it.
+    pub nonce: String,
+    /// UID of the `EtcdCluster` object.
+    #[serde(rename = "clusterUID")]
+    pub cluster_uid: String,
+    /// Life of that object.
+    pub incarnation: u64,
+    /// What may be done.
+    #[serde(flatten)]
+    pub action: Action,
+}
+
+/// What a grant permits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all_fields = "camelCase")]
+pub enum Action {
+    /// Found a cluster of one.
+    Bootstrap {
+        /// etcd's `--initial-cluster-token`.
+        token: String,
+        /// This member alone, as `name=url`.
+        initial_cluster: String,
+        /// Move aside what lies in the data directory.
+        #[serde(default)]
+        discard: bool,
+    },
+    /// Start as a member that was just added.
+    Join {
+        /// etcd's `--initial-cluster-token`.
+        token: String,
+        /// The whole member list, as `name=url,…`.
+        initial_cluster: String,
+        /// The ID that `MemberAdd` returned.
+        #[serde(rename = "memberID")]
+        member_id: String,
+        /// The cluster that was joined.
+        #[serde(rename = "clusterID")]
+        cluster_id: String,
+        /// Move aside what lies in the data directory.
+        #[serde(default)]
+        discard: bool,
+    },
+    /// Start on the data that is there and call it ours from now on.
+    Resume {
+        /// The ID the data must have.
+        #[serde(rename = "memberID")]
+        member_id: String,
+        /// The cluster the data must belong to.
+        #[serde(rename = "clusterID")]
+        cluster_id: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_reads_as_the_contract_page_says() {
+        let grant = Grant {
+            nonce: "ab".into(),
+            cluster_uid: "u".into(),
+            incarnation: 1,
+            action: Action::Join {
+                token: "u-1".into(),
+                initial_cluster: "c-0=http://c-0".into(),
+                member_id: "1f".into(),
+                cluster_id: "2f".into(),
+                discard: false,
+            },
+        };
+        let text = serde_json::to_string(&grant).unwrap();
+        assert_eq!(
+            text,
+            r#"{"nonce":"ab","clusterUID":"u","incarnation":1,"action":"Join","token":"u-1","initialCluster":"c-0=http://c-0","memberID":"1f","clusterID":"2f","discard":false}"#
+        );
+        assert_eq!(serde_json::from_str::<Grant>(&text).unwrap(), grant);
+    }
+}

@@ -1,0 +1,149 @@
+//! Room 2, the object builders: from what a cluster should be to every Kubernetes object of it. Pure;
+//! one kind per file. Whether and when an object is written is decided elsewhere.
+
+mod claim;
+pub mod drift;
+mod flags;
+mod pdb;
+mod pod;
+mod service;
+mod statefulset;
+
+use api::{ClusterIntent, labels};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::Value;
+
+/// Whose objects these are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Name of the `EtcdCluster`.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+/// How much of a cluster should exist at the moment; the plan decides it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shape {
+    /// Pods.
+    pub replicas: u32,
+    /// Voters that a disruption must leave; 0 lets every disruption through.
+    pub min_available: u32,
+    /// Clients may connect: the cluster has formed.
+    pub client_service: bool,
+    /// Ordinals whose claims are ours to make and label.
+    pub claims: Vec<u32>,
+}
+
+/// A kind of object that we write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// `v1`
+    ServiceAccount,
+    /// `v1`
+    Service,
+    /// `v1`
+    PersistentVolumeClaim,
+    /// `policy/v1`
+    PodDisruptionBudget,
+    /// `apps/v1`
+    StatefulSet,
+}
+
+/// One object, ready to be applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// All of it.
+    pub body: Value,
+}
+
+/// Every object of a cluster, in the order in which they are written: what a pod needs comes before
+/// the pod.
+pub fn build_objects(
+    owner: &Owner,
+    intent: &ClusterIntent,
+    shape: &Shape,
+    agent_image: &str,
+) -> Result<Vec<Object>, serde_json::Error> {
+    let name = &owner.name;
+    let mut objects = vec![
+        object(Kind::ServiceAccount, name, &build_service_account(owner))?,
+        object(
+            Kind::Service,
+            &api::names::peer_service(name),
+            &service::build_peer(owner),
+        )?,
+        object(Kind::PodDisruptionBudget, name, &pdb::build(owner, shape))?,
+    ];
+    for ordinal in &shape.claims {
+        let claim = claim::build(owner, intent, *ordinal);
+        objects.push(object(
+            Kind::PersistentVolumeClaim,
+            &api::names::claim(name, *ordinal),
+            &claim,
+        )?);
+    }
+    let statefulset = statefulset::build(owner, intent, shape, agent_image);
+    objects.push(object(Kind::StatefulSet, name, &statefulset)?);
+    if shape.client_service {
+        let client = service::build_client(owner);
+        objects.push(object(
+            Kind::Service,
+            &api::names::client_service(name),
+            &client,
+        )?);
+    }
+    Ok(objects)
+}
+
+fn object<T: serde::Serialize>(
+    kind: Kind,
+    name: &str,
+    body: &T,
+) -> Result<Object, serde_json::Error> {
+    Ok(Object {
+        kind,
+        name: name.to_owned(),
+        body: serde_json::to_value(body)?,
+    })
+}
+
+fn build_service_account(owner: &Owner) -> ServiceAccount {
+    ServiceAccount {
+        metadata: metadata(owner, &owner.name, "database"),
+        automount_service_account_token: Some(false),
+        ..ServiceAccount::default()
+    }
+}
+
+/// Metadata of an object that goes when the cluster's object goes.
+fn metadata(owner: &Owner, name: &str, component: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: Some(owner.namespace.clone()),
+        labels: Some(labels::object(&owner.name, component)),
+        owner_references: Some(vec![owner_reference(owner)]),
+        ..ObjectMeta::default()
+    }
+}
+
+fn owner_reference(owner: &Owner) -> OwnerReference {
+    OwnerReference {
+        api_version: "etcd.etcd.io/v1alpha1".to_owned(),
+        kind: "EtcdCluster".to_owned(),
+        name: owner.name.clone(),
+        uid: owner.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Golden snapshots of every object, and the predecessor's mistakes that a template can make.
+
+use api::EtcdClusterSpec;
+
+use super::*;
+
+fn owner() -> Owner {
+    Owner {
+        name: "db".into(),
+        namespace: "prod".into(),
+        uid: "uid-1".into(),
+    }
+}
+
+fn intent(spec: &str) -> ClusterIntent {
+    let spec: EtcdClusterSpec = serde_json::from_str(spec).unwrap();
+    ClusterIntent::parse(&spec).unwrap()
+}
+
+fn shape(replicas: u32) -> Shape {
+    Shape {
+        replicas,
+        min_available: replicas / 2 + 1,
+        client_service: true,
+        claims: (0..replicas).collect(),
+    }
+}
+
+fn find<'a>(objects: &'a [Object], kind: Kind, name: &str) -> &'a Value {
+    &objects
+        .iter()
+        .find(|o| o.kind == kind && o.name == name)
+        .unwrap()
+        .body
+}
+
+fn template(objects: &[Object]) -> &Value {
+    &find(objects, Kind::StatefulSet, "db")["spec"]["template"]
+}
+
+#[test]
+fn objects_of_a_default_cluster() {
+    for object in build_objects(&owner(), &intent("{}"), &shape(1), "operator:1").unwrap() {
+        insta::assert_yaml_snapshot!(format!("{:?}-{}", object.kind, object.name), object.body);
+    }
+}
+
+#[test]
+fn claim_and_pod_of_a_cluster_that_says_everything() {
+    let intent = intent(
+        r#"{"version":"3.6.16","resources":{"requests":{"cpu":"1"},"limits":{"memory":"1Gi"}},
+            "storage":{"claimPolicy":{"whenDeleted":"Delete"},"volumeClaimTemplate":{
+                "metadata":{"labels":{"team":"a"},"annotations":{"note":"b"}},
+                "spec":{"accessModes":["ReadWriteOncePod"],"storageClassName":"fast",
+                        "resources":{"requests":{"storage":"20Gi"}},
+                        "selector":{"matchLabels":{"disk":"nvme"}}}}}}"#,
+    );
+    let objects = build_objects(&owner(), &intent, &shape(3), "operator:1").unwrap();
+    insta::assert_yaml_snapshot!(
+        "full-claim",
+        find(&objects, Kind::PersistentVolumeClaim, "data-db-2")
+    );
+    insta::assert_yaml_snapshot!("full-etcd", template(&objects)["spec"]["containers"][0]);
+}
+
+#[test]
+fn the_pod_template_is_the_same_for_every_size() {
+    let sizes = [1, 3, 5, 7, 9].map(|size| {
+        template(&build_objects(&owner(), &intent("{}"), &shape(size), "operator:1").unwrap())
+            .clone()
+    });
+    assert!(sizes.iter().all(|other| *other == sizes[0]));
+}
+
+#[test]
+fn the_version_enters_neither_a_selector_nor_a_claim_template() {
+    let build = |version: &str| {
+        let intent = intent(&format!(r#"{{"version":"{version}"}}"#));
+        let objects = build_objects(&owner(), &intent, &shape(3), "operator:1").unwrap();
+        let spec = find(&objects, Kind::StatefulSet, "db")["spec"].clone();
+        (
+            spec["selector"].clone(),
+            spec["volumeClaimTemplates"].clone(),
+        )
+    };
+    assert_eq!(build("3.5.35"), build("3.7.3"));
+}
+
+#[test]
+fn liveness_never_needs_a_quorum_and_old_releases_get_paths_they_know() {
+    for (version, live, ready) in [
+        ("3.5.9", "/health?serializable=true&exclude=NOSPACE", None),
+        ("3.5.12", "/livez", None),
+        ("3.5.19", "/livez", Some("/readyz")),
+        ("3.7.3", "/livez", Some("/readyz")),
+    ] {
+        let intent = intent(&format!(r#"{{"version":"{version}"}}"#));
+        let objects = build_objects(&owner(), &intent, &shape(3), "operator:1").unwrap();
+        let etcd = &template(&objects)["spec"]["containers"][0];
+        assert_eq!(etcd["livenessProbe"]["httpGet"]["path"], live, "{version}");
+        assert_eq!(
+            etcd["readinessProbe"]["httpGet"]["path"].as_str(),
+            ready,
+            "{version}"
+        );
+        assert_eq!(
+            etcd["readinessProbe"]["exec"].is_null(),
+            ready.is_some(),
+            "{version}"
+        );
+    }
+}
+
+#[test]
+fn flags_follow_the_line() {
+    let flags = |version: &str| {
+        let intent = intent(&format!(r#"{{"version":"{version}"}}"#));
+        super::flags::build(&owner(), &intent).join(" ")
+    };
+    assert!(
+        flags("3.5.35").contains("--experimental-") && !flags("3.5.35").contains("max-learners")
+    );
+    assert!(
+        !flags("3.7.3").contains("experimental") && flags("3.7.3").contains("--max-learners=8")
+    );
+    for version in ["3.5.35", "3.6.16", "3.7.3"] {
+        assert!(
+            !flags(version).contains("--initial-cluster"),
+            "the agent alone may say that"
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! Watch caches: what the API server says, kept current, trimmed to what is read.
+
+use std::sync::Arc;
+
+use api::{EtcdCluster, labels};
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::core::DeserializeGuard;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+
+/// An `EtcdCluster`, or why it cannot be read: one malformed object must not stop the watch of the others.
+pub type Guarded = DeserializeGuard<EtcdCluster>;
+
+/// One cache per kind.
+pub struct Caches {
+    /// The clusters.
+    pub clusters: Store<Guarded>,
+    /// StatefulSets.
+    pub statefulsets: Store<StatefulSet>,
+    /// Services.
+    pub services: Store<Service>,
+    /// Service accounts.
+    pub service_accounts: Store<ServiceAccount>,
+    /// Disruption budgets.
+    pub budgets: Store<PodDisruptionBudget>,
+    /// Claims.
+    pub claims: Store<PersistentVolumeClaim>,
+    /// Pods, without their specs.
+    pub pods: Store<Pod>,
+}
+
+impl Caches {
+    /// Waits until every cache has been filled once.
+    pub async fn ready(&self) -> Result<(), kube::runtime::reflector::store::WriterDropped> {
+        self.statefulsets.wait_until_ready().await?;
+        self.services.wait_until_ready().await?;
+        self.service_accounts.wait_until_ready().await?;
+        self.budgets.wait_until_ready().await?;
+        self.claims.wait_until_ready().await?;
+        self.pods.wait_until_ready().await
+    }
+}
+
+/// A stream of the clusters that something happened to.
+pub type Triggers<K> = futures::stream::BoxStream<'static, Result<K, watcher::Error>>;
+
+/// Watches every object of one kind that the operator made.
+pub fn watch_owned<K>(api: Api<K>, trim: fn(&mut K)) -> (Store<K>, Triggers<K>)
+where
+    K: Resource<DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + Sync
+        + 'static,
+{
+    let selector = format!("{}={}", labels::MANAGED_BY, labels::OPERATOR);
+    watch(api, watcher::Config::default().labels(&selector), trim)
+}
+
+/// Watches the clusters.
+pub fn watch_clusters(api: Api<Guarded>) -> (Store<Guarded>, Triggers<Guarded>) {
+    watch(api, watcher::Config::default(), |_| {})
+}
+
+fn watch<K>(api: Api<K>, config: watcher::Config, trim: fn(&mut K)) -> (Store<K>, Triggers<K>)
+where
+    K: Resource<DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + Sync
+        + 'static,
+{
+    let writer = Writer::<K>::default();
+    let store = writer.as_reader();
+    let stream = watcher(api, config)
+        .default_backoff()
+        .modify(move |object| {
+            object.meta_mut().managed_fields = None;
+            trim(object);
+        })
+        .reflect(writer)
+        .touched_objects();
+    (store, log_failures(stream).boxed())
+}
+
+/// A watch that fails is tried again; that it fails must be seen.
+fn log_failures<K: Resource<DynamicType = ()>>(
+    stream: impl Stream<Item = Result<K, watcher::Error>>,
+) -> impl Stream<Item = Result<K, watcher::Error>> {
+    stream.inspect(|item| {
+        if let Err(error) = item {
+            tracing::warn!(kind = %K::kind(&()), %error, "watch failed, trying again");
+        }
+    })
+}
+
+/// An API over one namespace, or all.
+pub fn scoped<K>(client: &Client, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    }
+}
+
+/// The cluster that an object of ours belongs to.
+pub fn owner_of<K: Resource<DynamicType = ()>>(object: &K) -> Option<ObjectRef<Guarded>> {
+    let cluster = object.meta().labels.as_ref()?.get(labels::CLUSTER)?;
+    Some(ObjectRef::new(cluster).within(object.meta().namespace.as_deref()?))
+}
+
+/// One object from a cache.
+pub fn get<K>(store: &Store<K>, namespace: &str, name: &str) -> Option<Arc<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    store.get(&ObjectRef::new(name).within(namespace))
+}

@@ -1,0 +1,140 @@
+//! The reconcile: observe, decide, act, report. Nothing else.
+
+pub mod act;
+pub mod observe;
+pub mod report;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::EtcdCluster;
+use kube::runtime::controller::Action;
+use kube::{Resource, ResourceExt};
+use plan::status::Outcome;
+use plan::{Decision, Step};
+use thiserror::Error;
+
+use crate::caches::Guarded;
+use crate::context::Context;
+
+/// After a write the watch brings the news within milliseconds; this is how long we wait for it at most.
+const AFTER_A_WRITE: Duration = Duration::from_millis(20);
+/// Whoever was asked said to come again.
+const NOT_NOW: Duration = Duration::from_millis(250);
+/// A step that failed is tried again, but not at once.
+const AFTER_A_FAILURE: Duration = Duration::from_secs(5);
+
+/// Why a reconcile could not even begin or end; it is tried again.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The caches are gone: the operator is stopping.
+    #[error("the watch caches ended")]
+    Caches(#[source] kube::runtime::reflector::store::WriterDropped),
+    /// The objects of a cluster could not be rendered.
+    #[error("the objects of the cluster cannot be rendered")]
+    Render(#[source] serde_json::Error),
+    /// The status could not be written.
+    #[error("the status cannot be written")]
+    Status(#[source] kube::Error),
+}
+
+/// One look at one cluster.
+pub async fn reconcile(guarded: Arc<Guarded>, ctx: Arc<Context>) -> Result<Action, Error> {
+    ctx.caches.ready().await.map_err(Error::Caches)?;
+    let cluster = match &guarded.0 {
+        Ok(cluster) => cluster,
+        Err(invalid) => return Ok(report::malformed(&ctx, invalid).await),
+    };
+    let observed = observe::observe(cluster, &ctx).await?;
+    let decision = plan::decide(&observed);
+    let span = tracing::info_span!(
+        "reconcile",
+        namespace = cluster.meta().namespace.as_deref().unwrap_or_default(),
+        name = %cluster.name_any(),
+        generation = cluster.meta().generation,
+    );
+    let outcome = {
+        let _entered = span.enter();
+        tracing::debug!(step = ?decision.step, why = %decision.why, "decided");
+        drop(_entered);
+        act::act(cluster, &observed, &decision, &ctx).await
+    };
+    {
+        let _entered = span.enter();
+        log(&decision, &outcome);
+    }
+    report::report(cluster, &observed, &decision, &outcome, &ctx).await?;
+    Ok(Action::requeue(pause(&decision, &outcome)))
+}
+
+/// A reconcile that could not end is tried again.
+pub fn on_error(guarded: Arc<Guarded>, error: &Error, _: Arc<Context>) -> Action {
+    let name = guarded
+        .meta()
+        .name
+        .as_deref()
+        .unwrap_or_default()
+        .to_owned();
+    let pause = match error {
+        // Somebody wrote in between: the next look knows more.
+        Error::Status(kube::Error::Api(status)) if status.code == 409 => AFTER_A_WRITE,
+        Error::Status(kube::Error::Api(status)) if status.code == 404 => AFTER_A_FAILURE,
+        Error::Status(_) | Error::Caches(_) | Error::Render(_) => {
+            let source = std::error::Error::source(error).map(ToString::to_string);
+            tracing::warn!(name, %error, source, "reconcile failed, trying again");
+            AFTER_A_FAILURE
+        }
+    };
+    Action::requeue(pause)
+}
+
+fn pause(decision: &Decision, outcome: &Outcome) -> Duration {
+    match outcome {
+        Outcome::Done if decision.requeue.is_zero() => AFTER_A_WRITE,
+        Outcome::Done => decision.requeue,
+        Outcome::NotNow(_) => NOT_NOW,
+        Outcome::Failed(_) | Outcome::Foreign(_) => AFTER_A_FAILURE,
+    }
+}
+
+/// `info` only when the world changed.
+fn log(decision: &Decision, outcome: &Outcome) {
+    let step = name(&decision.step);
+    match outcome {
+        Outcome::Done => match decision.step {
+            Step::Nothing | Step::Wait | Step::Refuse => {}
+            Step::Release
+            | Step::ApplyObjects(_)
+            | Step::Latch(_)
+            | Step::Grant { .. }
+            | Step::AddLearner { .. }
+            | Step::Promote { .. }
+            | Step::RemoveMember { .. } => {
+                tracing::info!(step, reason = %decision.reason, "{}", decision.why);
+            }
+        },
+        Outcome::NotNow(what) => tracing::debug!(step, what, "not now"),
+        Outcome::Failed(what) => tracing::warn!(step, what, "step failed, trying again"),
+        Outcome::Foreign(what) => tracing::warn!(step, what, "left alone"),
+    }
+}
+
+fn name(step: &Step) -> &'static str {
+    match step {
+        Step::Nothing => "Nothing",
+        Step::Wait => "Wait",
+        Step::Refuse => "Refuse",
+        Step::Release => "Release",
+        Step::ApplyObjects(_) => "ApplyObjects",
+        Step::Latch(_) => "Latch",
+        Step::Grant { .. } => "Grant",
+        Step::AddLearner { .. } => "AddLearner",
+        Step::Promote { .. } => "Promote",
+        Step::RemoveMember { .. } => "RemoveMember",
+    }
+}
+
+/// The cluster's place, for error texts and API calls.
+pub(crate) fn place(cluster: &EtcdCluster) -> (String, String) {
+    (cluster.namespace().unwrap_or_default(), cluster.name_any())
+}

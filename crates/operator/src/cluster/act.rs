@@ -1,0 +1,61 @@
+//! Act: one small executor per step. No choices, no sleeping; "already so" is success.
+
+mod apply;
+mod grant;
+mod latch;
+mod members;
+mod release;
+
+use api::EtcdCluster;
+use plan::status::Outcome;
+use plan::{Decision, Observed, Step, invariants};
+
+use crate::context::Context;
+
+/// Carries out a step, unless an invariant forbids it.
+pub async fn act(
+    cluster: &EtcdCluster,
+    observed: &Observed,
+    decision: &Decision,
+    ctx: &Context,
+) -> Outcome {
+    if let Err(violation) = invariants::check(observed, &decision.step) {
+        // A bug in the rules. Nothing is done, and the object says so.
+        tracing::error!(step = ?decision.step, %violation, "a step was refused: this is a bug");
+        return Outcome::Failed(format!(
+            "refused to act ({violation}): this is a bug, please report it"
+        ));
+    }
+    match &decision.step {
+        Step::Nothing | Step::Wait | Step::Refuse => Outcome::Done,
+        Step::Release => release::release(cluster, ctx).await,
+        Step::ApplyObjects(shape) => apply::apply(cluster, observed, shape, ctx).await,
+        Step::Latch(latched) => latch::latch(cluster, observed, decision, latched, ctx).await,
+        Step::Grant {
+            ordinal,
+            pod_uid,
+            grant,
+        } => grant::grant(cluster, *ordinal, pod_uid, grant, ctx).await,
+        Step::AddLearner { peer_url, .. } => members::add(observed, peer_url, cluster, ctx).await,
+        Step::Promote { id, .. } => members::promote(observed, *id, cluster, ctx).await,
+        Step::RemoveMember { id, ordinal, nonce } => {
+            members::remove(observed, (*id, *ordinal, nonce), cluster, ctx).await
+        }
+    }
+}
+
+/// What the Kubernetes API said to a write.
+fn outcome_of<T>(what: &str, result: kube::Result<T>) -> Outcome {
+    match result {
+        Ok(_) => Outcome::Done,
+        // The object changed or went in between: the next look knows more.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+            Outcome::NotNow(format!("{what} changed in between"))
+        }
+        Err(kube::Error::Api(status)) if status.code == 429 => {
+            Outcome::NotNow(format!("{what}: the API server asked to slow down"))
+        }
+        Err(kube::Error::Api(status)) => Outcome::Failed(format!("{what}: {}", status.message)),
+        Err(error) => Outcome::Failed(format!("{what}: {error}")),
+    }
+}

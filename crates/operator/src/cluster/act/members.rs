@@ -1,0 +1,119 @@
+//! Changes of the member list. The answer of etcd is taken as it is: what it refuses for now is tried
+//! again, and what has an unknown outcome is looked at again.
+
+use std::time::Duration;
+
+use api::EtcdCluster;
+use etcd::{Cause, GateAnswer, Target};
+use plan::Observed;
+use plan::status::Outcome;
+
+use crate::cluster::observe::targets;
+use crate::context::Context;
+
+/// `MemberAdd` and `MemberRemove` wait for a commit.
+const DEADLINE: Duration = Duration::from_secs(7);
+
+pub(super) async fn add(
+    observed: &Observed,
+    peer_url: &str,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Outcome {
+    let Some(voter) = voter(observed, cluster, ctx) else {
+        return nobody();
+    };
+    match voter.member_add_learner(peer_url).await {
+        Ok(_) => Outcome::Done,
+        Err(error) => match &error.cause {
+            // It is listed already; the next look finds it by its URL.
+            Cause::PeerUrlExists | Cause::MemberExists => Outcome::Done,
+            // An ID is made from the URL and the second; one that was removed never returns.
+            Cause::MemberNotFound => {
+                Outcome::NotNow("etcd needs a second before it adds this URL again".into())
+            }
+            _other => refused(&error),
+        },
+    }
+}
+
+pub(super) async fn promote(
+    observed: &Observed,
+    id: u64,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Outcome {
+    let Some(voter) = voter(observed, cluster, ctx) else {
+        return nobody();
+    };
+    match voter.member_promote(id).await {
+        Ok(()) => Outcome::Done,
+        Err(error) => match &error.cause {
+            Cause::NotLearner => Outcome::Done,
+            _other => refused(&error),
+        },
+    }
+}
+
+/// Looks once more: only a pod that still waits on its empty volume has lost its member's data.
+pub(super) async fn remove(
+    observed: &Observed,
+    (id, ordinal, nonce): (u64, u32, &str),
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Outcome {
+    let Some(voter) = voter(observed, cluster, ctx) else {
+        return nobody();
+    };
+    let Some(target) = targets(cluster, ctx).remove(&ordinal) else {
+        return nobody();
+    };
+    match etcd::gate_report(ctx.connect.as_ref(), &target, DEADLINE).await {
+        Ok(GateAnswer::Waiting(report)) if report.nonce == nonce => {}
+        Ok(_) => return Outcome::NotNow("the pod no longer waits".into()),
+        Err(error) => return refused(&error),
+    }
+    match voter.member_remove(id).await {
+        Ok(()) => Outcome::Done,
+        Err(error) => match &error.cause {
+            Cause::MemberNotFound => Outcome::Done,
+            _other => refused(&error),
+        },
+    }
+}
+
+/// Any healthy voter, the leader first: it need not forward.
+fn voter(observed: &Observed, cluster: &EtcdCluster, ctx: &Context) -> Option<etcd::Member> {
+    let list = observed.etcd.members.as_ref()?;
+    let leader = observed.leader();
+    let voter = list
+        .voters()
+        .filter(|voter| observed.is_healthy(voter))
+        .max_by_key(|voter| Some(voter.id) == leader)?;
+    let target: Target = targets(cluster, ctx).remove(&observed.ordinal_of(voter)?)?;
+    Some(ctx.member(&target).with_deadline(DEADLINE))
+}
+
+fn nobody() -> Outcome {
+    Outcome::NotNow("no healthy voter can be asked".into())
+}
+
+fn refused(error: &etcd::Error) -> Outcome {
+    let text = format!("{error}: {}", error.cause);
+    let later = error.outcome_is_unknown()
+        || matches!(
+            &error.cause,
+            Cause::LearnerNotReady
+                | Cause::TooManyLearners
+                | Cause::UnhealthyCluster
+                | Cause::NotEnoughStarted
+                | Cause::NotLeader
+                | Cause::MemberNotFound
+                | Cause::Connect { .. }
+        );
+    if later {
+        Outcome::NotNow(text)
+    } else {
+        Outcome::Failed(text)
+    }
+}

@@ -1,0 +1,89 @@
+//! Observe: from caches and live members to one plain value. Reads only, and guesses nothing.
+
+mod kubernetes;
+mod members;
+mod problem;
+
+use api::{ClusterIntent, EtcdCluster, labels};
+use kube::ResourceExt;
+use manifests::drift;
+use plan::Observed;
+use plan::observed::{Cluster, Etcd, Objects};
+use plan::shape::decide_shape;
+use plan::status;
+
+pub(crate) use kubernetes::{live_object, owner, targets};
+
+use crate::clock;
+use crate::cluster::{Error, place};
+use crate::context::Context;
+
+/// Everything there is to know about a cluster now.
+pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, Error> {
+    let (namespace, name) = place(cluster);
+    let claims = kubernetes::claims(cluster, ctx);
+    let mut observed = Observed {
+        now: clock::now(),
+        cluster: Cluster {
+            name,
+            namespace,
+            uid: cluster.uid().unwrap_or_default(),
+            generation: cluster.metadata.generation.unwrap_or_default(),
+            deleting: cluster.metadata.deletion_timestamp.is_some(),
+            held_by_predecessor: cluster
+                .finalizers()
+                .iter()
+                .any(|finalizer| finalizer == labels::PREDECESSOR_FINALIZER),
+            intent: ClusterIntent::parse(&cluster.spec),
+            latched: status::latched(&cluster.status.clone().unwrap_or_default()),
+        },
+        objects: Objects::default(),
+        claims,
+        pods: kubernetes::pods(cluster, ctx),
+        etcd: Etcd::default(),
+    };
+    members::look(&mut observed, cluster, ctx).await;
+    observed.objects = objects(cluster, &observed, ctx)?;
+    Ok(observed)
+}
+
+/// Compares what there is with what there should be.
+fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<Objects, Error> {
+    let (namespace, _) = place(cluster);
+    let former = kubernetes::claims_of_former(cluster, ctx);
+    let mut seen = Objects {
+        former,
+        ..Objects::default()
+    };
+    let (Ok(intent), Some(shape)) = (&observed.cluster.intent, decide_shape(observed)) else {
+        return Ok(seen);
+    };
+    let wanted = manifests::build_objects(&owner(cluster), intent, &shape, &ctx.agent_image)
+        .map_err(Error::Render)?;
+    for object in wanted {
+        let what = format!("{:?} {}", object.kind, object.name);
+        let Some(live) = live_object(ctx, &namespace, object.kind, &object.name) else {
+            seen.drifted.push(what);
+            continue;
+        };
+        match kubernetes::belonging(&live, object.kind, cluster) {
+            kubernetes::Belonging::Ours => {
+                if object.kind == manifests::Kind::StatefulSet {
+                    let replicas = live
+                        .pointer("/spec/replicas")
+                        .and_then(serde_json::Value::as_u64);
+                    seen.replicas = replicas.and_then(|count| u32::try_from(count).ok());
+                }
+                if let Some(path) = drift::find(&object.body, &live) {
+                    seen.drifted.push(format!("{what} ({path})"));
+                } else if kubernetes::is_owned_against_policy(&object, &live, cluster) {
+                    seen.drifted
+                        .push(format!("{what} (.metadata.ownerReferences)"));
+                }
+            }
+            kubernetes::Belonging::Former => seen.former.push(what),
+            kubernetes::Belonging::Foreign => seen.foreign.push(what),
+        }
+    }
+    Ok(seen)
+}

@@ -1,0 +1,195 @@
+//! What the caches say: claims, pods, and whose the objects are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::v1alpha1::cluster::Retention;
+use api::{ClusterIntent, EtcdCluster, labels, names};
+use etcd::Target;
+use gate::GRANT_ANNOTATION;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as ApiPod};
+use kube::{Resource, ResourceExt};
+use manifests::{Kind, Object, Owner};
+use plan::observed::{Claim, Pod, Process};
+use serde_json::Value;
+
+use super::problem::problem;
+use crate::caches;
+use crate::cluster::place;
+use crate::context::Context;
+
+/// Whose an object is.
+pub(super) enum Belonging {
+    /// This object's.
+    Ours,
+    /// An earlier object's of this name.
+    Former,
+    /// Somebody else's.
+    Foreign,
+}
+
+/// The owner that manifests are built for.
+pub(crate) fn owner(cluster: &EtcdCluster) -> Owner {
+    let (namespace, name) = place(cluster);
+    Owner {
+        name,
+        namespace,
+        uid: cluster.uid().unwrap_or_default(),
+    }
+}
+
+/// An object from the caches, as JSON.
+pub(crate) fn live_object(ctx: &Context, namespace: &str, kind: Kind, name: &str) -> Option<Value> {
+    fn json<K: serde::Serialize>(object: Option<Arc<K>>) -> Option<Value> {
+        serde_json::to_value(object?.as_ref()).ok()
+    }
+    let caches = &ctx.caches;
+    match kind {
+        Kind::ServiceAccount => json(caches::get(&caches.service_accounts, namespace, name)),
+        Kind::Service => json(caches::get(&caches.services, namespace, name)),
+        Kind::PersistentVolumeClaim => json(caches::get(&caches.claims, namespace, name)),
+        Kind::PodDisruptionBudget => json(caches::get(&caches.budgets, namespace, name)),
+        Kind::StatefulSet => json(caches::get(&caches.statefulsets, namespace, name)),
+    }
+}
+
+/// UIDs of the `EtcdCluster` objects that own an object.
+fn owning_clusters(live: &Value) -> Vec<&str> {
+    let owners = live
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array);
+    let clusters = owners
+        .into_iter()
+        .flatten()
+        .filter(|owner| owner.get("kind").and_then(Value::as_str) == Some("EtcdCluster"));
+    clusters
+        .filter_map(|owner| owner.get("uid").and_then(Value::as_str))
+        .collect()
+}
+
+pub(super) fn belonging(live: &Value, kind: Kind, cluster: &EtcdCluster) -> Belonging {
+    let uid = cluster.uid().unwrap_or_default();
+    let owners = owning_clusters(live);
+    if owners.contains(&uid.as_str()) {
+        Belonging::Ours
+    } else if !owners.is_empty() {
+        Belonging::Former
+    } else if kind == Kind::PersistentVolumeClaim {
+        // A claim is nobody's unless it shall be deleted with the object.
+        Belonging::Ours
+    } else {
+        Belonging::Foreign
+    }
+}
+
+/// A claim that would be deleted with the object though it shall be kept.
+pub(super) fn is_owned_against_policy(
+    object: &Object,
+    live: &Value,
+    cluster: &EtcdCluster,
+) -> bool {
+    let kept = ClusterIntent::parse(&cluster.spec)
+        .is_ok_and(|intent| intent.storage.when_deleted == Retention::Retain);
+    object.kind == Kind::PersistentVolumeClaim && kept && !owning_clusters(live).is_empty()
+}
+
+/// Claims that go with an earlier object of this name.
+pub(super) fn claims_of_former(cluster: &EtcdCluster, ctx: &Context) -> Vec<String> {
+    let uid = cluster.uid().unwrap_or_default();
+    let former = claims_by_ordinal(cluster, ctx)
+        .into_values()
+        .filter(|claim| {
+            claim
+                .owner_references()
+                .iter()
+                .any(|owner| owner.kind == "EtcdCluster" && owner.uid != uid)
+        });
+    former
+        .map(|claim| format!("PersistentVolumeClaim {}", claim.name_any()))
+        .collect()
+}
+
+pub(super) fn claims(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Claim> {
+    let uid = cluster.uid().unwrap_or_default();
+    let claims = claims_by_ordinal(cluster, ctx)
+        .into_iter()
+        .map(|(ordinal, claim)| {
+            let seen = Claim {
+                uid: claim.uid().unwrap_or_default(),
+                ours: claim.labels().get(labels::CLUSTER_UID) == Some(&uid),
+                terminating: claim.metadata.deletion_timestamp.is_some(),
+            };
+            (ordinal, seen)
+        });
+    claims.collect()
+}
+
+fn claims_by_ordinal(
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> BTreeMap<u32, Arc<PersistentVolumeClaim>> {
+    let (namespace, name) = place(cluster);
+    let found = (0..api::intent::MAX_SIZE).filter_map(|ordinal| {
+        let claim = caches::get(
+            &ctx.caches.claims,
+            &namespace,
+            &names::claim(&name, ordinal),
+        )?;
+        Some((ordinal, claim))
+    });
+    found.collect()
+}
+
+pub(super) fn pods(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Pod> {
+    api_pods(cluster, ctx)
+        .map(|(ordinal, pod)| (ordinal, describe_pod(&pod)))
+        .collect()
+}
+
+/// Where the pods are reached, by ordinal.
+pub(crate) fn targets(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Target> {
+    let (namespace, _) = place(cluster);
+    let found = api_pods(cluster, ctx).filter_map(|(ordinal, pod)| {
+        let address = pod.status.as_ref()?.pod_ip.clone()?;
+        Some((
+            ordinal,
+            Target {
+                namespace: namespace.clone(),
+                pod: pod.name_any(),
+                address,
+            },
+        ))
+    });
+    found.collect()
+}
+
+fn api_pods(cluster: &EtcdCluster, ctx: &Context) -> impl Iterator<Item = (u32, Arc<ApiPod>)> {
+    let (namespace, name) = place(cluster);
+    (0..api::intent::MAX_SIZE).filter_map(move |ordinal| {
+        let pod = caches::get(&ctx.caches.pods, &namespace, &names::member(&name, ordinal))?;
+        Some((ordinal, pod))
+    })
+}
+
+fn describe_pod(pod: &ApiPod) -> Pod {
+    let status = pod.status.clone().unwrap_or_default();
+    let ready = status
+        .conditions
+        .iter()
+        .flatten()
+        .any(|c| c.type_ == "Ready" && c.status == "True");
+    let grant = pod.annotations().get(GRANT_ANNOTATION);
+    Pod {
+        uid: pod.uid().unwrap_or_default(),
+        created: pod
+            .creation_timestamp()
+            .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+        addressed: status.pod_ip.is_some(),
+        terminating: pod.meta().deletion_timestamp.is_some(),
+        ready,
+        problem: problem(pod),
+        grant: grant.and_then(|text| serde_json::from_str(text).ok()),
+        process: Process::Unknown,
+    }
+}

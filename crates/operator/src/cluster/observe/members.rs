@@ -1,0 +1,100 @@
+//! What the members say: each is asked with a deadline of its own, so that a dead one does not hold up
+//! the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use api::{EtcdCluster, EtcdVersion};
+use etcd::{Consistency, GateAnswer, Target};
+use futures::future::join_all;
+use plan::Observed;
+use plan::observed::{Member, MemberList, Process, Serving};
+
+use super::targets;
+use crate::context::Context;
+
+/// A member in good health answers within milliseconds.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) {
+    let mut targets = targets(cluster, ctx);
+    let answers = targets
+        .iter()
+        .map(|(ordinal, target)| async { (*ordinal, process(ctx, target).await) });
+    for (ordinal, process) in join_all(answers).await {
+        if let Some(pod) = observed.pods.get_mut(&ordinal) {
+            pod.process = process;
+        }
+    }
+    targets.retain(|ordinal, _| {
+        observed
+            .pods
+            .get(ordinal)
+            .is_some_and(|pod| pod.serving().is_some())
+    });
+    observed.etcd.members = member_list(ctx, targets.values()).await;
+    let list = observed.etcd.members.as_ref();
+    if list.is_some_and(|list| list.members.iter().any(Member::is_unstarted)) {
+        for (ordinal, view) in views(ctx, &targets).await {
+            if let Some(pod) = observed.pods.get_mut(&ordinal)
+                && let Process::Serving(serving) = &mut pod.process
+            {
+                serving.view = Some(view);
+            }
+        }
+    }
+}
+
+/// etcd first: its port refuses at once while the gate holds the pod, and the gate is asked then.
+async fn process(ctx: &Context, target: &Target) -> Process {
+    if let Ok(status) = ctx.member(target).with_deadline(DEADLINE).status().await {
+        return Process::Serving(Serving {
+            member_id: status.member_id,
+            cluster_id: status.cluster_id,
+            version: EtcdVersion::parse(&status.version),
+            leader: status.leader,
+            raft_index: status.raft_index,
+            applied_index: status.raft_applied_index,
+            errors: status.errors,
+            view: None,
+        });
+    }
+    match etcd::gate_report(ctx.connect.as_ref(), target, DEADLINE).await {
+        Ok(GateAnswer::Waiting(report)) => Process::Held(report),
+        Ok(GateAnswer::Running) => Process::Starting,
+        Err(_) => Process::Unknown,
+    }
+}
+
+/// Confirmed by a quorum: the first member that can give it does. Learners refuse.
+async fn member_list(ctx: &Context, serving: impl Iterator<Item = &Target>) -> Option<MemberList> {
+    for target in serving {
+        let member = ctx.member(target).with_deadline(DEADLINE);
+        if let Ok(list) = member.member_list(Consistency::Linearizable).await {
+            let members = list.members.into_iter().map(|member| Member {
+                id: member.id,
+                name: member.name,
+                peer_urls: member.peer_urls,
+                learner: member.is_learner,
+            });
+            return Some(MemberList {
+                cluster_id: list.cluster_id,
+                members: members.collect(),
+            });
+        }
+    }
+    None
+}
+
+/// What each voter lists by itself, which is what a joiner will be told.
+async fn views(ctx: &Context, serving: &BTreeMap<u32, Target>) -> Vec<(u32, BTreeSet<u64>)> {
+    let answers = serving.iter().map(|(ordinal, target)| async {
+        let member = ctx.member(target).with_deadline(DEADLINE);
+        let list = member.member_list(Consistency::Local).await.ok()?;
+        Some((
+            *ordinal,
+            list.members.into_iter().map(|member| member.id).collect(),
+        ))
+    });
+    join_all(answers).await.into_iter().flatten().collect()
+}

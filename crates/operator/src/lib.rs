@@ -1,0 +1,13 @@
+//! Room 6, the hands: observe, act, report. All judgement is in `plan`; what is here reads and writes,
+//! and is as dumb as it can be.
+
+pub mod args;
+pub mod caches;
+pub mod clock;
+pub mod cluster;
+pub mod context;
+pub mod lease;
+pub mod probes;
+pub mod reach;
+pub mod run;
+pub mod telemetry;

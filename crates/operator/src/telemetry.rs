@@ -1,0 +1,20 @@
+//! Logs: set up once.
+
+use anyhow::Context;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{LogFormat, Options};
+
+/// Starts logging to stderr.
+pub fn start(options: &Options) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&options.log_level)
+        .with_context(|| format!("--log-level {:?} cannot be read", options.log_level))?;
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    let started = match options.log_format {
+        LogFormat::Text => logs.try_init(),
+        LogFormat::Json => logs.json().flatten_event(true).try_init(),
+    };
+    started.map_err(|error| anyhow::anyhow!("logging cannot be started: {error}"))
+}

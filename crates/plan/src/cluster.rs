@@ -1,0 +1,165 @@
+//! The ordered table of rules. The first that answers wins, and the order is the argument: whose
+//! object it is, then whether it makes sense, then that its parts exist, then that there is one
+//! cluster, then its members.
+
+mod bootstrap;
+pub(crate) mod membership;
+mod resume;
+
+use api::Reason;
+
+pub(crate) use membership::describe;
+
+use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
+use crate::observed::{Observed, Process};
+use crate::shape::decide_shape;
+
+/// A rule answers, or leaves the question to the next.
+type Rule = fn(&Observed) -> Option<Decision>;
+
+const RULES: &[Rule] = &[
+    // An object that goes needs nothing from us: Kubernetes deletes what it owns.
+    deletion,
+    // A spec that makes no sense changes nothing that runs.
+    nonsense,
+    // What an earlier object of this name left must be gone before ours can be told from it.
+    former_objects,
+    // Nothing of ours is where somebody else's object is; nothing of theirs is touched.
+    foreign_objects,
+    // Pods first: a member is added only for a pod that waits.
+    objects,
+    stopped,
+    // One cluster: two cluster IDs under one name are never sorted out silently.
+    one_cluster,
+    resume::decide,
+    bootstrap::decide,
+    membership::decide,
+];
+
+/// The next step.
+pub fn decide(observed: &Observed) -> Decision {
+    RULES
+        .iter()
+        .find_map(|rule| rule(observed))
+        .unwrap_or_else(|| settled(observed))
+}
+
+fn deletion(observed: &Observed) -> Option<Decision> {
+    let cluster = &observed.cluster;
+    cluster.deleting.then(|| {
+        if cluster.held_by_predecessor {
+            let why = "taking off the finalizer that an earlier operator set";
+            Decision::act(Step::Release, Reason::Deleting, why)
+        } else {
+            let mut decision = Decision::wait(
+                Reason::Deleting,
+                "Kubernetes deletes what the object owns",
+                LATER,
+            );
+            decision.step = Step::Nothing;
+            decision
+        }
+    })
+}
+
+fn nonsense(observed: &Observed) -> Option<Decision> {
+    let invalid = observed.cluster.intent.as_ref().err()?;
+    Some(Decision::refuse(Reason::InvalidSpec, invalid.to_string()))
+}
+
+fn former_objects(observed: &Observed) -> Option<Decision> {
+    let first = observed.objects.former.first()?;
+    let why =
+        format!("{first} belongs to an earlier object of this name and is still being deleted");
+    Some(Decision::wait(Reason::FormerObject, why, SOON))
+}
+
+fn foreign_objects(observed: &Observed) -> Option<Decision> {
+    (!observed.objects.foreign.is_empty()).then(|| {
+        let names = observed.objects.foreign.join(", ");
+        let why = format!(
+            "{names} belongs to somebody else and is left alone: delete or rename it, or give the cluster another name"
+        );
+        Decision::refuse(Reason::ForeignObject, why)
+    })
+}
+
+fn objects(observed: &Observed) -> Option<Decision> {
+    let drifted = observed.objects.drifted.first()?;
+    let shape = decide_shape(observed)?;
+    let more = observed.objects.drifted.len().saturating_sub(1);
+    let why = if more == 0 {
+        drifted.clone()
+    } else {
+        format!("{drifted} and {more} more")
+    };
+    Some(Decision::act(
+        Step::ApplyObjects(shape),
+        Reason::ApplyingObjects,
+        format!("writing {why}"),
+    ))
+}
+
+fn stopped(observed: &Observed) -> Option<Decision> {
+    let size = observed.cluster.intent.as_ref().ok()?.size;
+    (size == 0).then(|| {
+        if observed.pods.is_empty() {
+            Decision {
+                step: Step::Nothing,
+                reason: Reason::Stopped,
+                why: "size is 0: no member runs, the data is kept".to_owned(),
+                requeue: SETTLED,
+            }
+        } else {
+            let why = format!("{} pods are still stopping", observed.pods.len());
+            Decision::wait(Reason::Stopping, why, LATER)
+        }
+    })
+}
+
+fn one_cluster(observed: &Observed) -> Option<Decision> {
+    let mut seen: Vec<(u64, String)> = Vec::new();
+    if let Some(latched) = observed.cluster.latched.cluster_id {
+        seen.push((latched, "the status".to_owned()));
+    }
+    for (ordinal, pod) in &observed.pods {
+        if let Process::Serving(serving) = &pod.process {
+            seen.push((serving.cluster_id, observed.member_name(*ordinal)));
+        }
+    }
+    let (first, other) = seen.first().and_then(|first| {
+        seen.iter()
+            .find(|other| other.0 != first.0)
+            .map(|other| (first.clone(), other.clone()))
+    })?;
+    let why = format!(
+        "two clusters under one name: {} says {:x}, {} says {:x}; nothing is changed until one of them is gone",
+        first.1, first.0, other.1, other.0
+    );
+    Some(Decision::refuse(Reason::VolumeHeld, why))
+}
+
+fn settled(observed: &Observed) -> Decision {
+    let voters = observed.healthy_voters();
+    Decision {
+        step: Step::Nothing,
+        reason: Reason::AsExpected,
+        why: format!("{voters} healthy voters, as asked for"),
+        requeue: SETTLED,
+    }
+}
+
+/// How soon to look at a pod again that says nothing yet: often while it is young, for no watch tells
+/// when its agent begins to wait.
+fn patience(observed: &Observed, ordinal: u32) -> std::time::Duration {
+    let age = observed
+        .pods
+        .get(&ordinal)
+        .map(|pod| observed.now.duration_since(pod.created));
+    match age {
+        Some(age) if age.as_secs() < 30 => SOON,
+        Some(_) => LATER,
+        // The watch tells when a pod appears.
+        None => SETTLED,
+    }
+}

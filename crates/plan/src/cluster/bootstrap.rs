@@ -1,0 +1,193 @@
+//! The first member. Who may found the cluster is written down before the permission is given, and
+//! the cluster ID is written down before any client can come: so a cluster begins at most once per
+//! incarnation, and a beginning that was lost in between cost nobody anything.
+
+use api::Reason;
+use api::v1alpha1::status::BootstrapIntent;
+use gate::{Action, Grant, Report, State};
+
+use crate::cluster::{membership, patience};
+use crate::decision::{Decision, LATER, SOON, Step};
+use crate::observed::{Latched, Observed, Pod, Process};
+
+pub(super) fn decide(observed: &Observed) -> Option<Decision> {
+    let latched = &observed.cluster.latched;
+    if latched.cluster_id.is_some() {
+        return None;
+    }
+    let decision = formed(observed)
+        .or_else(|| forgotten(observed))
+        .or_else(|| match &latched.bootstrap {
+            None => choose(observed),
+            Some(intent) => pursue(observed, intent),
+        });
+    Some(decision.unwrap_or_else(|| wait_for_pods(observed)))
+}
+
+/// A member serves. The gate let it through because its data is this object's, so this is the
+/// cluster. Whoever waits already may join: one write less later. A pod or a volume that is about to go
+/// proves nothing for long: a cluster that is latched is never begun again.
+fn formed(observed: &Observed) -> Option<Decision> {
+    let list = observed.etcd.members.as_ref()?;
+    let stays = |ordinal: &u32, pod: &Pod| {
+        !pod.terminating
+            && observed
+                .claims
+                .get(ordinal)
+                .is_some_and(|claim| !claim.terminating)
+    };
+    let mut staying = observed
+        .pods
+        .iter()
+        .filter(|(ordinal, pod)| stays(ordinal, pod));
+    let serving = staying.find_map(|(_, pod)| pod.serving())?;
+    (serving.cluster_id == list.cluster_id).then(|| {
+        let latched = Latched {
+            cluster_id: Some(list.cluster_id),
+            joins: membership::joins(observed),
+            ..observed.cluster.latched.clone()
+        };
+        let why = format!("cluster {:x} has formed", list.cluster_id);
+        Decision::act(Step::Latch(latched), Reason::Bootstrapping, why)
+    })
+}
+
+/// The status was wiped. Clients were let in once, so there is data somewhere; or etcd runs though nobody
+/// is known to be allowed to: its data is ours. Whoever waits on an empty volume does not begin again beside
+/// it.
+fn forgotten(observed: &Observed) -> Option<Decision> {
+    let runs = observed.cluster.latched.bootstrap.is_none()
+        && observed
+            .pods
+            .values()
+            .any(|pod| pod.process == Process::Starting);
+    (observed.objects.client_service || runs).then(|| {
+        let why = "the cluster has formed before, though the status does not say so: waiting for a member to serve";
+        Decision::wait(Reason::EtcdUnreachable, why, LATER)
+    })
+}
+
+/// Nobody may found the cluster yet: the first pod that waits on an empty volume may.
+fn choose(observed: &Observed) -> Option<Decision> {
+    let intent = candidate(observed)?;
+    let why = format!("{} may found the cluster", intent.member);
+    let latched = Latched {
+        bootstrap: Some(intent),
+        ..observed.cluster.latched.clone()
+    };
+    Some(Decision::act(
+        Step::Latch(latched),
+        Reason::Bootstrapping,
+        why,
+    ))
+}
+
+fn candidate(observed: &Observed) -> Option<BootstrapIntent> {
+    observed.pods.iter().find_map(|(ordinal, pod)| {
+        let report = pod.blank().filter(|_| !pod.terminating)?;
+        let claim = observed
+            .claims
+            .get(ordinal)
+            .filter(|claim| !claim.terminating)?;
+        Some(BootstrapIntent {
+            member: observed.member_name(*ordinal),
+            pod_uid: pod.uid.clone(),
+            claim_uid: claim.uid.clone(),
+            nonce: report.nonce.clone(),
+        })
+    })
+}
+
+fn pursue(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision> {
+    let (ordinal, pod) = observed
+        .pods
+        .iter()
+        .find(|(ordinal, _)| observed.member_name(**ordinal) == intent.member)?;
+    let Some(report) = pod.blank() else {
+        let why = format!("{} is starting as the first member", intent.member);
+        return Some(Decision::wait(
+            Reason::Bootstrapping,
+            why,
+            patience(observed, *ordinal),
+        ));
+    };
+    if report.nonce != intent.nonce || pod.uid != intent.pod_uid {
+        return start_over(observed, intent);
+    }
+    if pod.is_granted() {
+        let why = format!("{} was let through and is starting", intent.member);
+        return Some(Decision::wait(Reason::Bootstrapping, why, SOON));
+    }
+    let step = Step::Grant {
+        ordinal: *ordinal,
+        pod_uid: pod.uid.clone(),
+        grant: bootstrap_grant(observed, *ordinal, report),
+    };
+    let why = format!("{} founds the cluster", intent.member);
+    Some(Decision::act(step, Reason::Bootstrapping, why))
+}
+
+/// The chosen one waits again, on an empty volume: whatever it began is lost. No client was let in, so
+/// the cluster begins again, under another token: what was lost can never join it.
+fn start_over(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision> {
+    let latched = Latched {
+        incarnation: observed.cluster.latched.incarnation.saturating_add(1),
+        bootstrap: Some(candidate(observed)?),
+        ..observed.cluster.latched.clone()
+    };
+    let why = format!(
+        "{} lost its volume before the cluster had formed; beginning again",
+        intent.member
+    );
+    Some(Decision::act(
+        Step::Latch(latched),
+        Reason::Bootstrapping,
+        why,
+    ))
+}
+
+fn bootstrap_grant(observed: &Observed, ordinal: u32, report: &Report) -> Grant {
+    Grant {
+        nonce: report.nonce.clone(),
+        cluster_uid: observed.cluster.uid.clone(),
+        incarnation: observed.cluster.latched.incarnation,
+        action: Action::Bootstrap {
+            token: token(observed),
+            initial_cluster: format!(
+                "{}={}",
+                observed.member_name(ordinal),
+                observed.peer_url(ordinal)
+            ),
+            discard: report.state == State::Damaged,
+        },
+    }
+}
+
+/// Object and incarnation are in the token, and through it in every ID.
+pub(super) fn token(observed: &Observed) -> String {
+    format!(
+        "{}-{}",
+        observed.cluster.uid, observed.cluster.latched.incarnation
+    )
+}
+
+fn wait_for_pods(observed: &Observed) -> Decision {
+    let soonest = observed
+        .pods
+        .keys()
+        .map(|ordinal| patience(observed, *ordinal))
+        .min();
+    let problem = observed.pods.iter().find_map(|(ordinal, pod)| {
+        let problem = pod.problem.as_ref()?;
+        Some(format!(
+            "pod {} cannot start: {problem}",
+            observed.member_name(*ordinal)
+        ))
+    });
+    let why = problem.unwrap_or_else(|| "waiting for a first pod to start".to_owned());
+    Decision::wait(
+        Reason::StartingPods,
+        why,
+        soonest.unwrap_or(crate::decision::SETTLED),
+    )
+}

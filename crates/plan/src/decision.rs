@@ -1,0 +1,110 @@
+//! What can come out of deciding: one step from a closed list, why, and when to look again.
+
+use std::time::Duration;
+
+use api::Reason;
+use gate::Grant;
+use manifests::Shape;
+
+use crate::observed::Latched;
+
+/// One step. Each has one small executor; there is nothing else the operator can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// All is as it should be.
+    Nothing,
+    /// Something must happen by itself first.
+    Wait,
+    /// Only a person can go on; nothing is touched.
+    Refuse,
+    /// Take the predecessor's finalizer off an object that is being deleted.
+    Release,
+    /// Write the objects that are missing or differ.
+    ApplyObjects(Shape),
+    /// Write down what is about to be done, or has been found out for good.
+    Latch(Latched),
+    /// Let a pod through the gate.
+    Grant {
+        /// Ordinal of the pod.
+        ordinal: u32,
+        /// UID of the pod the grant is made for.
+        pod_uid: String,
+        /// The permission.
+        grant: Grant,
+    },
+    /// Add a member that does not vote.
+    AddLearner {
+        /// Ordinal of its pod.
+        ordinal: u32,
+        /// Where the others will reach it.
+        peer_url: String,
+    },
+    /// Let a learner vote.
+    Promote {
+        /// Its ID.
+        id: u64,
+        /// Ordinal of its pod.
+        ordinal: u32,
+    },
+    /// Remove a member whose data is gone.
+    RemoveMember {
+        /// Its ID.
+        id: u64,
+        /// Ordinal of its pod.
+        ordinal: u32,
+        /// The wait that shows its data to be gone; looked at once more before the removal.
+        nonce: String,
+    },
+}
+
+/// A step, the reason for it, and when to look again if nothing happens before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What to do.
+    pub step: Step,
+    /// Why, in one word.
+    pub reason: Reason,
+    /// Why, in a sentence.
+    pub why: String,
+    /// When to look again.
+    pub requeue: Duration,
+}
+
+/// A health round of a settled cluster.
+pub const SETTLED: Duration = Duration::from_secs(10);
+/// Something is expected within a moment, and no watch will tell.
+pub const SOON: Duration = Duration::from_millis(100);
+/// Something may take a while.
+pub const LATER: Duration = Duration::from_secs(2);
+
+impl Decision {
+    /// A step that changes something; look again at once.
+    pub fn act(step: Step, reason: Reason, why: impl Into<String>) -> Self {
+        Self {
+            step,
+            reason,
+            why: why.into(),
+            requeue: Duration::ZERO,
+        }
+    }
+
+    /// Wait for something.
+    pub fn wait(reason: Reason, why: impl Into<String>, requeue: Duration) -> Self {
+        Self {
+            step: Step::Wait,
+            reason,
+            why: why.into(),
+            requeue,
+        }
+    }
+
+    /// Leave it to a person.
+    pub fn refuse(reason: Reason, why: impl Into<String>) -> Self {
+        Self {
+            step: Step::Refuse,
+            reason,
+            why: why.into(),
+            requeue: SETTLED,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Events: told once, when something changed.
+
+use api::Reason;
+use api::v1alpha1::status::Phase;
+
+use crate::decision::{Decision, Step};
+use crate::observed::Observed;
+use crate::status::Outcome;
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub reason: Reason,
+    /// In a sentence.
+    pub message: String,
+    /// A person should look.
+    pub warning: bool,
+}
+
+/// What a step that succeeded is worth telling, and what the change of phase is.
+pub fn decide_events(
+    observed: &Observed,
+    decision: &Decision,
+    outcome: &Outcome,
+    phases: (Option<Phase>, Option<Phase>),
+) -> Vec<Event> {
+    let of_step = of_step(observed, &decision.step).filter(|_| *outcome == Outcome::Done);
+    let of_phase = of_phase(observed, decision, phases);
+    of_step.into_iter().chain(of_phase).collect()
+}
+
+fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
+    let name = |ordinal: &u32| observed.member_name(*ordinal);
+    let (reason, message) = match step {
+        Step::AddLearner { ordinal, .. } => (
+            Reason::MemberAdded,
+            format!("added {} as a learner", name(ordinal)),
+        ),
+        Step::Promote { ordinal, id } => (
+            Reason::MemberPromoted,
+            format!("promoted {} ({id:x}) to voter", name(ordinal)),
+        ),
+        Step::RemoveMember { ordinal, id, .. } => (
+            Reason::MemberRemoved,
+            format!("removed {} ({id:x}), whose data is gone", name(ordinal)),
+        ),
+        Step::Grant { ordinal, grant, .. } => {
+            let what = match grant.action {
+                gate::Action::Bootstrap { .. } => "founds the cluster",
+                gate::Action::Join { .. } => "starts as a learner",
+                gate::Action::Resume { .. } => "resumes on the data it kept",
+            };
+            (Reason::MemberGranted, format!("{} {what}", name(ordinal)))
+        }
+        Step::Nothing
+        | Step::Wait
+        | Step::Refuse
+        | Step::Release
+        | Step::ApplyObjects(_)
+        | Step::Latch(_) => return None,
+    };
+    Some(Event {
+        reason,
+        message,
+        warning: false,
+    })
+}
+
+fn of_phase(
+    observed: &Observed,
+    decision: &Decision,
+    (old, new): (Option<Phase>, Option<Phase>),
+) -> Option<Event> {
+    let new = new.filter(|_| old != new)?;
+    let (reason, warning) = match new {
+        Phase::Running => match old {
+            Some(Phase::Failed | Phase::Recovering) => (Reason::ClusterRecovered, false),
+            Some(Phase::Scaling) => (Reason::ClusterScaled, false),
+            Some(Phase::Upgrading) => (Reason::ClusterUpgraded, false),
+            _first => (Reason::ClusterCreated, false),
+        },
+        Phase::Failed => (Reason::ClusterFailed, true),
+        Phase::Stopped => (Reason::ClusterStopped, false),
+        Phase::Creating
+        | Phase::Scaling
+        | Phase::Upgrading
+        | Phase::Deleting
+        | Phase::Recovering
+        | Phase::Restoring => return None,
+    };
+    let resumed = if reason == Reason::ClusterCreated && observed.cluster.latched.resumed {
+        ", on the data that was kept"
+    } else {
+        ""
+    };
+    Some(Event {
+        reason,
+        message: format!("{}{resumed}", decision.why),
+        warning,
+    })
+}

@@ -1,0 +1,260 @@
+//! What must hold for a step, whoever proposed it. Checked once more before every act: a violation is
+//! a bug in the rules, is not carried out, and is shouted about. Written from the invariants'
+//! sentences, not from the rules, so that a mistake has to be made twice.
+
+use api::v1alpha1::status::JoinIntent;
+use gate::{Action, State};
+use thiserror::Error;
+
+use crate::cluster::membership::{
+    MAX_LAG, has_room_for_a_learner, initial_cluster, is_listed_everywhere,
+};
+use crate::decision::Step;
+use crate::observed::{MemberList, Observed, Pod, parse_id, quorum};
+
+/// A step that must not be taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Violation {
+    /// Invariant 1.
+    #[error("invariant 1: the step would leave fewer healthy voters than a quorum")]
+    Quorum,
+    /// Invariant 1.
+    #[error("invariant 1: the member list would change while a grant is open")]
+    OpenGrant,
+    /// Invariant 2.
+    #[error("invariant 2: a bootstrap that was not written down first, or a second one")]
+    SecondBootstrap,
+    /// Invariant 2.
+    #[error("invariant 2: clients would be let in before the cluster ID is latched")]
+    ClientsTooEarly,
+    /// Invariant 3.
+    #[error("invariant 3: a grant that is not for this very wait")]
+    NotThisWait,
+    /// Invariant 3.
+    #[error("invariant 3: a member ID that may have been granted before")]
+    GrantedBefore,
+    /// Invariant 3.
+    #[error("invariant 3: the grant does not say what the member list says")]
+    WrongMemberList,
+    /// Invariant 4.
+    #[error("invariant 4: a learner too many, or a promotion too early")]
+    Learner,
+    /// Invariant 6.
+    #[error("invariant 6: what lies on the volume may be the last copy")]
+    LastCopy,
+    /// Invariant 7.
+    #[error("invariant 7: the step rests on a fact that could not be read")]
+    Unknown,
+    /// The memory would forget what it must keep.
+    #[error("invariant 2: a latched fact would change")]
+    Forgets,
+}
+
+/// May this step be taken?
+pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
+    match step {
+        Step::Nothing | Step::Wait | Step::Refuse | Step::Release => Ok(()),
+        Step::ApplyObjects(shape) => {
+            let formed = observed.cluster.latched.cluster_id.is_some();
+            ensure(formed || !shape.client_service, Violation::ClientsTooEarly)
+        }
+        Step::Latch(new) => check_latch(observed, new),
+        Step::Grant {
+            ordinal,
+            pod_uid,
+            grant,
+        } => {
+            let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
+            let report = pod.held().ok_or(Violation::Unknown)?;
+            ensure(
+                grant.nonce == report.nonce && *pod_uid == pod.uid,
+                Violation::NotThisWait,
+            )?;
+            check_grant(observed, (*ordinal, pod), &grant.action)
+        }
+        Step::AddLearner { ordinal, peer_url } => check_add(observed, *ordinal, peer_url),
+        Step::Promote { id, .. } => check_promote(observed, *id),
+        Step::RemoveMember { id, ordinal, nonce } => check_remove(observed, *id, *ordinal, nonce),
+    }
+}
+
+fn ensure(holds: bool, otherwise: Violation) -> Result<(), Violation> {
+    if holds { Ok(()) } else { Err(otherwise) }
+}
+
+fn check_latch(observed: &Observed, new: &crate::observed::Latched) -> Result<(), Violation> {
+    let old = &observed.cluster.latched;
+    ensure(new.incarnation >= old.incarnation, Violation::Forgets)?;
+    ensure(
+        old.cluster_id.is_none() || old.cluster_id == new.cluster_id,
+        Violation::Forgets,
+    )?;
+    // Another member may found the cluster only in another life.
+    let same = old.bootstrap.is_none() || old.bootstrap == new.bootstrap;
+    ensure(
+        same || new.incarnation > old.incarnation,
+        Violation::SecondBootstrap,
+    )?;
+    ensure(old.cluster_id.is_none() || same, Violation::SecondBootstrap)?;
+    // Where clients were let in once, nothing begins again, whatever the status remembers.
+    let begins = new.bootstrap.is_some() && old.bootstrap != new.bootstrap;
+    ensure(
+        !begins || !observed.objects.client_service,
+        Violation::SecondBootstrap,
+    )?;
+    let unknown = |join: &&JoinIntent| !old.joins.contains(join);
+    new.joins
+        .iter()
+        .filter(unknown)
+        .try_for_each(|join| check_join(observed, join))
+}
+
+/// A wait may be written down only while it stands and no member is listed for it: otherwise an ID that was
+/// granted to an earlier wait would be granted again.
+fn check_join(observed: &Observed, join: &JoinIntent) -> Result<(), Violation> {
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    let waits = |(ordinal, pod): &(&u32, &Pod)| {
+        observed.member_name(**ordinal) == join.member
+            && pod.uid == join.pod_uid
+            && pod.blank().is_some_and(|report| report.nonce == join.nonce)
+    };
+    let (ordinal, _) = observed
+        .pods
+        .iter()
+        .find(waits)
+        .ok_or(Violation::NotThisWait)?;
+    ensure(
+        list.at(&observed.peer_url(*ordinal)).is_none(),
+        Violation::GrantedBefore,
+    )
+}
+
+fn check_grant(
+    observed: &Observed,
+    (ordinal, pod): (u32, &Pod),
+    action: &Action,
+) -> Result<(), Violation> {
+    let report = pod.held().ok_or(Violation::Unknown)?;
+    let latched = &observed.cluster.latched;
+    match action {
+        Action::Bootstrap { discard, .. } => {
+            let intent = latched
+                .bootstrap
+                .as_ref()
+                .ok_or(Violation::SecondBootstrap)?;
+            let claim = observed.claims.get(&ordinal).ok_or(Violation::Unknown)?;
+            let written = intent.pod_uid == pod.uid
+                && intent.nonce == report.nonce
+                && intent.claim_uid == claim.uid;
+            let first = latched.cluster_id.is_none() && !observed.objects.client_service;
+            ensure(written && first, Violation::SecondBootstrap)?;
+            ensure(
+                *discard == (report.state == State::Damaged),
+                Violation::LastCopy,
+            )
+        }
+        Action::Join {
+            initial_cluster: given,
+            member_id,
+            cluster_id,
+            discard,
+            ..
+        } => {
+            let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+            let member = list
+                .at(&observed.peer_url(ordinal))
+                .ok_or(Violation::WrongMemberList)?;
+            ensure(
+                observed.may_join(ordinal, pod, report),
+                Violation::GrantedBefore,
+            )?;
+            ensure(
+                member.is_unstarted() && member.learner,
+                Violation::GrantedBefore,
+            )?;
+            ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+            let exact = parse_id(member_id) == Some(member.id)
+                && parse_id(cluster_id) == Some(list.cluster_id)
+                && *given == initial_cluster(observed, list, ordinal)
+                && is_listed_everywhere(observed, list);
+            ensure(exact, Violation::WrongMemberList)?;
+            ensure(
+                matches!(report.state, State::Empty | State::Damaged),
+                Violation::LastCopy,
+            )?;
+            // What is moved aside is not the last copy while a quorum of others is healthy.
+            let others = observed.healthy_voters() >= quorum(list.voters().count());
+            ensure(!*discard || others, Violation::LastCopy)
+        }
+        Action::Resume {
+            member_id,
+            cluster_id,
+        } => {
+            let data = report.data.as_ref().ok_or(Violation::Unknown)?;
+            let same = data.member_id == *member_id && data.cluster_id == *cluster_id;
+            let ours = parse_id(cluster_id) == latched.cluster_id && latched.resumed;
+            ensure(same && ours, Violation::NotThisWait)
+        }
+    }
+}
+
+fn check_add(observed: &Observed, ordinal: u32, peer_url: &str) -> Result<(), Violation> {
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
+    let report = pod.blank().ok_or(Violation::Unknown)?;
+    ensure(list.at(peer_url).is_none(), Violation::WrongMemberList)?;
+    ensure(
+        observed.may_join(ordinal, pod, report),
+        Violation::GrantedBefore,
+    )?;
+    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    ensure(has_room_for_a_learner(observed, list), Violation::Learner)
+}
+
+fn check_promote(observed: &Observed, id: u64) -> Result<(), Violation> {
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    let member = list
+        .learners()
+        .find(|learner| learner.id == id)
+        .ok_or(Violation::Learner)?;
+    // It counts from now on, so it must be known to take part, and so must enough of the others.
+    ensure(observed.is_healthy(member), Violation::Unknown)?;
+    let (healthy, voters) = (observed.healthy_voters(), list.voters().count());
+    let after = quorum(voters.saturating_add(1));
+    ensure(healthy.saturating_add(1) >= after, Violation::Quorum)?;
+    let learner = observed.serving_as(id).ok_or(Violation::Unknown)?;
+    let leader = observed
+        .leader()
+        .and_then(|leader| observed.serving_as(leader));
+    let head = leader.ok_or(Violation::Unknown)?.raft_index;
+    ensure(
+        head.saturating_sub(learner.applied_index) <= MAX_LAG,
+        Violation::Learner,
+    )
+}
+
+fn check_remove(observed: &Observed, id: u64, ordinal: u32, nonce: &str) -> Result<(), Violation> {
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
+    let report = pod
+        .blank()
+        .filter(|report| report.nonce == nonce)
+        .ok_or(Violation::Unknown)?;
+    ensure(
+        !observed.may_join(ordinal, pod, report),
+        Violation::NotThisWait,
+    )?;
+    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    ensure(keeps_quorum(observed, list, id), Violation::Quorum)
+}
+
+/// Without this member the healthy voters still are a quorum, of the voters as they are and as they
+/// will be.
+fn keeps_quorum(observed: &Observed, list: &MemberList, id: u64) -> bool {
+    let healthy = list
+        .voters()
+        .filter(|v| v.id != id && observed.is_healthy(v))
+        .count();
+    let rest = list.voters().filter(|v| v.id != id).count();
+    healthy >= quorum(list.voters().count()) && healthy >= quorum(rest)
+}

@@ -1,0 +1,19 @@
+//! Room 3, judgement. From what was observed to one next step and the reason for it; from the same
+//! facts to the status that tells a person. No IO, no clock, no randomness, no logging: whatever
+//! happens in production can be put into an [`Observed`] and tried here.
+//!
+//! The story: [`observed`] is what we may know, [`shape`] how much of the cluster should exist,
+//! [`cluster::decide`] the ordered table of rules, [`decision`] what can come out of it,
+//! [`invariants`] what must hold for any step whoever proposed it, [`status`] and [`events`] what users see.
+
+pub mod cluster;
+pub mod decision;
+pub mod events;
+pub mod invariants;
+pub mod observed;
+pub mod shape;
+pub mod status;
+
+pub use cluster::decide;
+pub use decision::{Decision, Step};
+pub use observed::Observed;

@@ -1,0 +1,344 @@
+//! What we may know about a cluster at one moment: one plain value. A fact that could not be read is
+//! `Unknown`, never a guess.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::intent::InvalidSpec;
+use api::v1alpha1::status::{BootstrapIntent, JoinIntent};
+use api::{ClusterIntent, EtcdVersion, names};
+use gate::{Grant, Report, State};
+use jiff::Timestamp;
+
+/// Everything that was seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// When.
+    pub now: Timestamp,
+    /// The custom resource.
+    pub cluster: Cluster,
+    /// The objects that should exist.
+    pub objects: Objects,
+    /// Claims by ordinal.
+    pub claims: BTreeMap<u32, Claim>,
+    /// Pods by ordinal.
+    pub pods: BTreeMap<u32, Pod>,
+    /// What etcd says of itself.
+    pub etcd: Etcd,
+}
+
+/// The custom resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its UID.
+    pub uid: String,
+    /// Generation of its spec.
+    pub generation: i64,
+    /// It is being deleted.
+    pub deleting: bool,
+    /// The predecessor's finalizer is on it.
+    pub held_by_predecessor: bool,
+    /// What it asks for.
+    pub intent: Result<ClusterIntent, InvalidSpec>,
+    /// What was written down before a side effect.
+    pub latched: Latched,
+}
+
+/// The part of the status that is memory, not report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Latched {
+    /// Life of the data, from 1.
+    pub incarnation: u64,
+    /// Who may found the cluster.
+    pub bootstrap: Option<BootstrapIntent>,
+    /// Who may join.
+    pub joins: Vec<JoinIntent>,
+    /// The cluster has formed.
+    pub cluster_id: Option<u64>,
+    /// The data was taken over from an earlier object.
+    pub resumed: bool,
+    /// Pods in force.
+    pub replicas: Option<u32>,
+}
+
+/// The objects that should exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Objects {
+    /// Replicas of the live StatefulSet, if there is one.
+    pub replicas: Option<u32>,
+    /// Our Service for clients exists. It is made only once the cluster ID is latched, so it remembers that
+    /// the cluster had formed even when the status no longer does.
+    pub client_service: bool,
+    /// Objects and claims that an earlier object of this name still owns.
+    pub former: Vec<String>,
+    /// Objects of our names that belong to somebody else.
+    pub foreign: Vec<String>,
+    /// Objects that are missing or not as they should be, with what differs.
+    pub drifted: Vec<String>,
+}
+
+/// A claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its UID.
+    pub uid: String,
+    /// It was made for this very object, or taken over by it.
+    pub ours: bool,
+    /// It is being deleted.
+    pub terminating: bool,
+}
+
+/// A pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Its UID.
+    pub uid: String,
+    /// When it was made.
+    pub created: Timestamp,
+    /// It has an address.
+    pub addressed: bool,
+    /// It is being deleted.
+    pub terminating: bool,
+    /// The kubelet calls it ready. Reported, never waited for.
+    pub ready: bool,
+    /// What the scheduler or the kubelet says stands in its way.
+    pub problem: Option<String>,
+    /// The grant it carries.
+    pub grant: Option<Grant>,
+    /// What runs in it.
+    pub process: Process,
+}
+
+/// What runs in a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// Nobody answered.
+    Unknown,
+    /// The agent waits at the gate.
+    Held(Report),
+    /// etcd runs, but does not serve clients.
+    Starting,
+    /// etcd serves.
+    Serving(Serving),
+}
+
+/// A member that answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Serving {
+    /// Its ID.
+    pub member_id: u64,
+    /// The cluster it belongs to.
+    pub cluster_id: u64,
+    /// Its release.
+    pub version: Option<EtcdVersion>,
+    /// The leader it follows; 0 is none.
+    pub leader: u64,
+    /// Last index in its log.
+    pub raft_index: u64,
+    /// Last index it applied.
+    pub applied_index: u64,
+    /// Alarms and other complaints.
+    pub errors: Vec<String>,
+    /// The members it lists itself, where that was asked.
+    pub view: Option<BTreeSet<u64>>,
+}
+
+/// What etcd says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Etcd {
+    /// The member list, confirmed by a quorum; `None` when nobody could give it.
+    pub members: Option<MemberList>,
+}
+
+/// A member list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberList {
+    /// The cluster.
+    pub cluster_id: u64,
+    /// Its members.
+    pub members: Vec<Member>,
+}
+
+/// A member as the others list it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Member {
+    /// Its ID.
+    pub id: u64,
+    /// Its name; empty until it has started once.
+    pub name: String,
+    /// Where the others reach it.
+    pub peer_urls: Vec<String>,
+    /// It does not vote.
+    pub learner: bool,
+}
+
+impl Member {
+    /// It has never started.
+    pub fn is_unstarted(&self) -> bool {
+        self.name.is_empty()
+    }
+}
+
+impl MemberList {
+    /// Members that vote.
+    pub fn voters(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| !member.learner)
+    }
+
+    /// Members that do not vote yet.
+    pub fn learners(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.learner)
+    }
+
+    /// The member that is reached at this URL.
+    pub fn at(&self, url: &str) -> Option<&Member> {
+        self.members
+            .iter()
+            .find(|member| member.peer_urls.iter().any(|at| at == url))
+    }
+}
+
+/// How many of so many voters are a quorum.
+pub fn quorum(voters: usize) -> usize {
+    voters / 2 + 1
+}
+
+impl Pod {
+    /// The report of an agent that waits.
+    pub fn held(&self) -> Option<&Report> {
+        match &self.process {
+            Process::Held(report) => Some(report),
+            Process::Unknown | Process::Starting | Process::Serving(_) => None,
+        }
+    }
+
+    /// The member that serves.
+    pub fn serving(&self) -> Option<&Serving> {
+        match &self.process {
+            Process::Serving(serving) => Some(serving),
+            Process::Unknown | Process::Starting | Process::Held(_) => None,
+        }
+    }
+
+    /// The report of an agent that needs a member of its own before it can go on.
+    pub fn blank(&self) -> Option<&Report> {
+        self.held()
+            .filter(|report| matches!(report.state, State::Empty | State::Damaged))
+    }
+
+    /// It was let through for this very wait, but the wait has not ended as far as we can see.
+    pub fn is_granted(&self) -> bool {
+        match (&self.grant, self.held()) {
+            (Some(grant), Some(report)) => grant.nonce == report.nonce,
+            _other => false,
+        }
+    }
+}
+
+impl Observed {
+    /// Peer URL of an ordinal.
+    pub fn peer_url(&self, ordinal: u32) -> String {
+        names::peer_url(&self.cluster.name, &self.cluster.namespace, ordinal)
+    }
+
+    /// Name of the member of an ordinal.
+    pub fn member_name(&self, ordinal: u32) -> String {
+        names::member(&self.cluster.name, ordinal)
+    }
+
+    /// The ordinal whose peer URL a member has; `None` for strangers.
+    pub fn ordinal_of(&self, member: &Member) -> Option<u32> {
+        (0..api::intent::MAX_SIZE).find(|ordinal| {
+            let url = self.peer_url(*ordinal);
+            member.peer_urls.contains(&url)
+        })
+    }
+
+    /// The member listed for an ordinal.
+    pub fn member_of(&self, ordinal: u32) -> Option<&Member> {
+        self.etcd.members.as_ref()?.at(&self.peer_url(ordinal))
+    }
+
+    /// The pod that serves as this member.
+    pub fn serving_as(&self, id: u64) -> Option<&Serving> {
+        self.pods
+            .values()
+            .filter_map(Pod::serving)
+            .find(|serving| serving.member_id == id)
+    }
+
+    /// A voter that answers, belongs to the cluster and follows a leader.
+    pub fn is_healthy(&self, member: &Member) -> bool {
+        let Some(list) = &self.etcd.members else {
+            return false;
+        };
+        self.serving_as(member.id)
+            .is_some_and(|serving| serving.cluster_id == list.cluster_id && serving.leader != 0)
+    }
+
+    /// Voters that are healthy.
+    pub fn healthy_voters(&self) -> usize {
+        let voters = self.etcd.members.iter().flat_map(MemberList::voters);
+        voters.filter(|voter| self.is_healthy(voter)).count()
+    }
+
+    /// The leader, as most of those who answer see it.
+    pub fn leader(&self) -> Option<u64> {
+        let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
+        for serving in self
+            .pods
+            .values()
+            .filter_map(Pod::serving)
+            .filter(|s| s.leader != 0)
+        {
+            let count = votes.entry(serving.leader).or_default();
+            *count = count.saturating_add(1);
+        }
+        votes
+            .into_iter()
+            .max_by_key(|(_, count)| *count)
+            .map(|(leader, _)| leader)
+    }
+
+    /// The ordinal of a member that was added and granted but has not been heard of since. While there is
+    /// one, the member list must stay as the grant says it is.
+    pub fn open_grant(&self) -> Option<u32> {
+        let list = self.etcd.members.as_ref()?;
+        self.pods.iter().find_map(|(ordinal, pod)| {
+            let member = list.at(&self.peer_url(*ordinal))?;
+            let granted = pod.grant.as_ref().and_then(granted_member);
+            // A wait that is not the granted one shows that the grant is spent.
+            let spent = pod.held().is_some() && !pod.is_granted();
+            (member.is_unstarted() && granted == Some(member.id) && !spent).then_some(*ordinal)
+        })
+    }
+
+    /// This wait was written down before a member was added for it.
+    pub fn may_join(&self, ordinal: u32, pod: &Pod, report: &Report) -> bool {
+        let name = self.member_name(ordinal);
+        self.cluster.latched.joins.iter().any(|join| {
+            join.member == name && join.pod_uid == pod.uid && join.nonce == report.nonce
+        })
+    }
+}
+
+/// The member ID in a grant to join.
+fn granted_member(grant: &Grant) -> Option<u64> {
+    match &grant.action {
+        gate::Action::Join { member_id, .. } => parse_id(member_id),
+        gate::Action::Bootstrap { .. } | gate::Action::Resume { .. } => None,
+    }
+}
+
+/// An ID as etcd and our status write it.
+pub fn format_id(id: u64) -> String {
+    format!("{id:x}")
+}
+
+/// Reads an ID back.
+pub fn parse_id(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
+}

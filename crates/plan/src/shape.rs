@@ -1,0 +1,63 @@
+//! How much of a cluster should exist now: how many pods, which claims, whether clients may come.
+
+use manifests::Shape;
+
+use crate::observed::{MemberList, Observed, quorum};
+
+/// The shape that follows from what was seen; `None` while the spec makes no sense.
+pub fn decide_shape(observed: &Observed) -> Option<Shape> {
+    let size = observed.cluster.intent.as_ref().ok()?.size;
+    let replicas = replicas(observed, size);
+    let voters = observed
+        .etcd
+        .members
+        .iter()
+        .flat_map(MemberList::voters)
+        .count();
+    let voters = voters.max(usize::try_from(size).unwrap_or(usize::MAX));
+    Some(Shape {
+        replicas,
+        // A single member can only be drained by stopping it, so its budget lets that happen.
+        min_available: if voters <= 1 {
+            0
+        } else {
+            u32::try_from(quorum(voters)).unwrap_or(0)
+        },
+        // Invariant: clients come only once the cluster ID is latched, so that nothing they wrote
+        // can be in a first volume that was lost before.
+        client_service: observed.cluster.latched.cluster_id.is_some(),
+        claims: claims(observed, replicas),
+    })
+}
+
+/// As many pods as the spec asks for, and one for everything that already has data or a vote: a
+/// membership is started as it was stopped, and a member goes before its pod does.
+fn replicas(observed: &Observed, size: u32) -> u32 {
+    if size == 0 {
+        return 0;
+    }
+    let with_claim = observed
+        .claims
+        .keys()
+        .max()
+        .map_or(0, |highest| highest.saturating_add(1));
+    let listed = observed.etcd.members.iter().flat_map(|list| &list.members);
+    let with_member = listed
+        .filter_map(|member| observed.ordinal_of(member))
+        .max();
+    let with_member = with_member.map_or(0, |highest| highest.saturating_add(1));
+    // Who is a member is not known: no pod goes on that account.
+    let unknown = observed.etcd.members.is_none();
+    let live = observed.objects.replicas.filter(|_| unknown).unwrap_or(0);
+    size.max(with_claim).max(with_member).max(live)
+}
+
+/// Claims that we make and label. What an earlier object kept is left alone until it is resumed.
+fn claims(observed: &Observed, replicas: u32) -> Vec<u32> {
+    let formed = observed.cluster.latched.cluster_id.is_some();
+    let wanted = (0..replicas).filter(|ordinal| match observed.claims.get(ordinal) {
+        None => true,
+        Some(claim) => !claim.terminating && (claim.ours || formed),
+    });
+    wanted.collect()
+}

@@ -1,0 +1,195 @@
+//! The four conditions.
+
+use api::Reason;
+use api::conditions::{ConditionType, Verdict};
+use gate::State;
+
+use crate::cluster::describe;
+use crate::decision::{Decision, Step};
+use crate::observed::{MemberList, Observed, Pod, Process, quorum};
+use crate::status::Outcome;
+
+/// A pod that is younger is just starting, in seconds.
+const YOUNG: i64 = 10;
+
+pub(super) fn decide(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Vec<Verdict> {
+    let available = available(observed);
+    let progressing = progressing(decision, outcome);
+    let degraded = degraded(observed, decision, outcome);
+    let ready = ready(observed, decision, &degraded);
+    vec![available, progressing, degraded, ready]
+}
+
+fn verdict(kind: ConditionType, status: Option<bool>, reason: Reason, message: String) -> Verdict {
+    Verdict {
+        kind,
+        status,
+        reason,
+        message,
+    }
+}
+
+fn available(observed: &Observed) -> Verdict {
+    let say = |status, reason, message: String| {
+        verdict(ConditionType::Available, status, reason, message)
+    };
+    if observed
+        .cluster
+        .intent
+        .as_ref()
+        .is_ok_and(|intent| intent.size == 0)
+    {
+        return say(
+            Some(false),
+            Reason::Stopped,
+            "size is 0: no member runs".to_owned(),
+        );
+    }
+    let Some(list) = &observed.etcd.members else {
+        if observed.cluster.latched.cluster_id.is_none() {
+            let message = "the cluster has not formed yet".to_owned();
+            return say(Some(false), Reason::NotFormed, message);
+        }
+        // Whoever could not be asked may be serving all the same.
+        let silent = observed
+            .pods
+            .values()
+            .filter(|pod| pod.process == Process::Unknown)
+            .count();
+        return if silent >= quorum(observed.pods.len()) {
+            say(
+                None,
+                Reason::EtcdUnreachable,
+                "no member answers the operator".to_owned(),
+            )
+        } else {
+            say(
+                Some(false),
+                Reason::QuorumLost,
+                "no quorum of voters serves".to_owned(),
+            )
+        };
+    };
+    let (healthy, voters) = (observed.healthy_voters(), list.voters().count());
+    let message = format!("{healthy} of {voters} voters are healthy");
+    if healthy >= quorum(voters) {
+        say(Some(true), Reason::QuorumHealthy, message)
+    } else {
+        say(Some(false), Reason::QuorumLost, message)
+    }
+}
+
+fn progressing(decision: &Decision, outcome: &Outcome) -> Verdict {
+    let (status, reason, message) = match (outcome, &decision.step) {
+        (Outcome::Failed(what), _) => (true, Reason::StepFailed, what.clone()),
+        (Outcome::Foreign(what), _) => (false, Reason::ForeignObject, foreign(what)),
+        (Outcome::NotNow(what), _) => (true, decision.reason, format!("{}: {what}", decision.why)),
+        (Outcome::Done, Step::Nothing | Step::Refuse) => {
+            (false, decision.reason, decision.why.clone())
+        }
+        (Outcome::Done, _) => (true, decision.reason, decision.why.clone()),
+    };
+    verdict(ConditionType::Progressing, Some(status), reason, message)
+}
+
+fn degraded(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Verdict {
+    let complaints = complaints(observed, decision, outcome);
+    let first = complaints.first().map(|(reason, _)| *reason);
+    let texts: Vec<String> = complaints.into_iter().map(|(_, text)| text).collect();
+    verdict(
+        ConditionType::Degraded,
+        Some(first.is_some()),
+        first.unwrap_or(Reason::AsExpected),
+        if texts.is_empty() {
+            "nothing is wrong".to_owned()
+        } else {
+            texts.join("; ")
+        },
+    )
+}
+
+/// Everything that is wrong, the worst first.
+fn complaints(
+    observed: &Observed,
+    decision: &Decision,
+    outcome: &Outcome,
+) -> Vec<(Reason, String)> {
+    let mut all = Vec::new();
+    if decision.step == Step::Refuse || decision.reason == Reason::QuorumLost {
+        all.push((decision.reason, decision.why.clone()));
+    }
+    match outcome {
+        Outcome::Failed(what) => all.push((Reason::StepFailed, what.clone())),
+        Outcome::Foreign(what) => all.push((Reason::ForeignObject, foreign(what))),
+        Outcome::Done | Outcome::NotNow(_) => {}
+    }
+    for (ordinal, pod) in &observed.pods {
+        let name = observed.member_name(*ordinal);
+        if let Some(complaint) = complaint_of(observed, pod) {
+            all.push((complaint.0, format!("{name} {}", complaint.1)));
+        }
+    }
+    let voters = observed.etcd.members.iter().flat_map(MemberList::voters);
+    for voter in voters.filter(|voter| !observed.is_healthy(voter)) {
+        let ordinal = observed.ordinal_of(voter);
+        let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+        let name = ordinal.map_or_else(|| voter.name.clone(), |n| observed.member_name(n));
+        let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
+        let text = format!("{name} {what}");
+        if !all.iter().any(|(_, known)| *known == text) {
+            all.push((Reason::MemberUnhealthy, text));
+        }
+    }
+    all
+}
+
+fn foreign(what: &str) -> String {
+    format!(
+        "{what} belongs to somebody else and is left alone: delete or rename it, or give the cluster another name"
+    )
+}
+
+fn complaint_of(observed: &Observed, pod: &Pod) -> Option<(Reason, String)> {
+    let old = observed.now.duration_since(pod.created).as_secs() >= YOUNG;
+    if let Some(problem) = pod.problem.as_ref().filter(|_| old) {
+        return Some((Reason::PodNotStarting, format!("cannot start: {problem}")));
+    }
+    if let Some(report) = pod.held() {
+        let resuming = observed.cluster.latched.cluster_id.is_none()
+            || (observed.cluster.latched.resumed && pod.is_granted());
+        let held = match report.state {
+            State::Empty => false,
+            State::OtherObject | State::Unidentified => !resuming,
+            State::Mismatch | State::Damaged => true,
+        };
+        return held.then(|| (Reason::VolumeHeld, describe(pod)));
+    }
+    let serving = pod.serving().filter(|serving| !serving.errors.is_empty())?;
+    Some((
+        Reason::MemberUnhealthy,
+        format!("reports {}", serving.errors.join(", ")),
+    ))
+}
+
+fn ready(observed: &Observed, decision: &Decision, degraded: &Verdict) -> Verdict {
+    let size = observed
+        .cluster
+        .intent
+        .as_ref()
+        .map_or(0, |intent| intent.size);
+    let healthy = observed.healthy_voters();
+    let settled = decision.step == Step::Nothing && decision.reason == Reason::AsExpected;
+    let (status, reason, message) = if settled && degraded.status == Some(false) {
+        (
+            true,
+            Reason::AsExpected,
+            format!("{healthy} of {size} members are healthy"),
+        )
+    } else if settled {
+        (false, degraded.reason, degraded.message.clone())
+    } else {
+        let message = format!("{healthy} of {size} members are healthy: {}", decision.why);
+        (false, decision.reason, message)
+    };
+    verdict(ConditionType::Ready, Some(status), reason, message)
+}

@@ -1,0 +1,232 @@
+//! The operator in a world, and everything that can go wrong with it: killed at a write, blind,
+//! looking at old pictures, two of it at once.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use api::Reason;
+use plan::invariants::{self, Violation};
+use plan::{Decision, Observed, Step};
+
+use crate::world::observe::{Blind, Look};
+use crate::world::{Kill, World};
+
+/// Looks that are kept, for operators that look at old pictures.
+const MEMORY: usize = 12;
+/// So many looks in a row must find nothing to do.
+const CALM: usize = 6;
+
+/// A function that decides.
+pub type Decide<'a> = &'a dyn Fn(&Observed) -> Decision;
+
+/// An operator in a world.
+pub struct Run<'a> {
+    /// The world.
+    pub world: World,
+    /// Steps that the invariants refused.
+    pub refused: Vec<(Violation, Step)>,
+    /// Carry out what the invariants refuse all the same.
+    pub unchecked: bool,
+    /// What goes wrong at present.
+    pub faults: Faults,
+    /// How often each reason was given.
+    pub reasons: BTreeMap<Reason, usize>,
+    decide: Decide<'a>,
+    past: VecDeque<Look>,
+}
+
+/// What goes wrong, each in percent of the looks or turns.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// A pod does not answer.
+    pub blind_pod: u64,
+    /// The member list cannot be had.
+    pub blind_list: u64,
+    /// The picture is old.
+    pub stale: u64,
+    /// A container ends.
+    pub crash: u64,
+    /// A pod is deleted.
+    pub delete_pod: u64,
+    /// The operator is away.
+    pub absent: u64,
+}
+
+impl Faults {
+    /// Everything at once.
+    pub const ALL: Self = Self {
+        blind_pod: 15,
+        blind_list: 15,
+        stale: 25,
+        crash: 4,
+        delete_pod: 2,
+        absent: 20,
+    };
+}
+
+impl<'a> Run<'a> {
+    /// The operator as it is.
+    pub fn new(world: World) -> Self {
+        Self::with(world, &plan::decide)
+    }
+
+    /// An operator that decides otherwise.
+    pub fn with(world: World, decide: Decide<'a>) -> Self {
+        Self {
+            world,
+            refused: Vec::new(),
+            unchecked: false,
+            faults: Faults::default(),
+            reasons: BTreeMap::new(),
+            decide,
+            past: VecDeque::new(),
+        }
+    }
+
+    /// The world moves, then the operator looks, decides, acts and reports.
+    pub fn turn(&mut self) -> Decision {
+        self.world.tick();
+        self.harm();
+        let look = self.look();
+        if self.world.rng.chance(self.faults.absent) {
+            return Decision::wait(
+                Reason::EtcdUnreachable,
+                "the operator is away",
+                plan::decision::SOON,
+            );
+        }
+        self.reconcile(&look)
+    }
+
+    /// So many turns.
+    pub fn turns(&mut self, count: usize) {
+        for _ in 0..count {
+            self.turn();
+        }
+    }
+
+    fn harm(&mut self) {
+        let ordinals: Vec<u32> = self.world.pods.keys().copied().collect();
+        for ordinal in ordinals {
+            if self.world.rng.chance(self.faults.crash) {
+                self.world.crash(ordinal);
+            }
+            if self.world.rng.chance(self.faults.delete_pod) {
+                self.world.delete_pod(ordinal);
+            }
+        }
+    }
+
+    fn look(&mut self) -> Look {
+        let faults = self.faults;
+        let pods: Vec<u32> = self.world.pods.keys().copied().collect();
+        let pods: BTreeSet<u32> = pods
+            .into_iter()
+            .filter(|_| self.world.rng.chance(faults.blind_pod))
+            .collect();
+        let list = self.world.rng.chance(faults.blind_list);
+        let look = self.world.look_around(&Blind { pods, list });
+        self.past.push_front(look.clone());
+        self.past.truncate(MEMORY);
+        if self.world.rng.chance(faults.stale) {
+            let back = self
+                .world
+                .rng
+                .below(u64::try_from(self.past.len()).unwrap_or(1));
+            let old = usize::try_from(back)
+                .ok()
+                .and_then(|back| self.past.get(back));
+            return old.cloned().unwrap_or(look);
+        }
+        look
+    }
+
+    /// One reconcile on a look.
+    pub fn reconcile(&mut self, look: &Look) -> Decision {
+        let decision = (self.decide)(&look.observed);
+        *self.reasons.entry(decision.reason).or_default() += 1;
+        if let Err(violation) = invariants::check(&look.observed, &decision.step) {
+            self.refused.push((violation, decision.step.clone()));
+            if !self.unchecked {
+                return decision;
+            }
+        }
+        // Whoever is killed forgets everything and starts again at the next turn.
+        if let Ok(outcome) = self.world.apply(look, &decision.step) {
+            let killed = self.world.report(look, &decision, &outcome).is_err();
+            if killed {
+                self.past.clear();
+            }
+        }
+        decision
+    }
+
+    /// Goes on without faults until nothing is left to do; how many turns it took.
+    pub fn settle(&mut self, bound: usize) -> Result<usize, String> {
+        let end = |decision: &Decision| {
+            decision.step == Step::Nothing
+                && matches!(decision.reason, Reason::AsExpected | Reason::Stopped)
+        };
+        self.settle_as(bound, &end)
+    }
+
+    /// Goes on without faults until a decision of this kind stands.
+    pub fn settle_as(
+        &mut self,
+        bound: usize,
+        end: &dyn Fn(&Decision) -> bool,
+    ) -> Result<usize, String> {
+        self.faults = Faults::default();
+        let (mut calm, mut last) = (0, None);
+        for turn in 0..bound {
+            let writes = self.world.writes;
+            let decision = self.turn();
+            // Time passes more quickly where there is nothing to do.
+            if decision.step == Step::Wait {
+                self.world.sleep(1);
+            }
+            let still = end(&decision) && (self.world.writes == writes || calm == 0);
+            calm = if still { calm + 1 } else { 0 };
+            if calm > CALM {
+                self.world.check_writes();
+                return self.verdict().map(|()| turn);
+            }
+            last = Some(decision);
+        }
+        Err(format!(
+            "not settled after {bound} turns: {last:?}\nviolations {:?}, refused {:?}\n{:?}\n{:?}",
+            self.world.violations, self.refused, self.world.pods, self.world.clusters
+        ))
+    }
+
+    /// Nothing happened that must never happen.
+    pub fn verdict(&self) -> Result<(), String> {
+        if self.world.violations.is_empty() && self.refused.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "violations {:?}, refused {:?}",
+            self.world.violations, self.refused
+        ))
+    }
+}
+
+/// Plays a story to its end once for every write at which the operator can be killed, with and without
+/// that write; how many times it was played.
+pub fn killed_at_every_write(
+    world: &World,
+    play: &dyn Fn(&mut Run<'_>) -> Result<usize, String>,
+) -> Result<u64, String> {
+    let mut played = 0;
+    for performed in [false, true] {
+        for at in 1.. {
+            let mut run = Run::new(world.clone());
+            run.world.kill = Some(Kill { at, performed });
+            play(&mut run).map_err(|why| format!("killed at write {at} ({performed}): {why}"))?;
+            played += 1;
+            if run.world.writes < at {
+                break;
+            }
+        }
+    }
+    Ok(played)
+}

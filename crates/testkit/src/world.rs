@@ -1,0 +1,375 @@
+//! What exists, and what happens by itself. [`World::tick`] lets the StatefulSet controller, the
+//! kubelets, the agents, etcd and one client each do a little, in an order that the seed chooses.
+//! Whatever must never happen is recorded in [`World::violations`], however it came about.
+
+pub mod act;
+mod etcd;
+mod kubernetes;
+pub mod observe;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::v1alpha1::cluster::Retention;
+use api::{EtcdClusterStatus, names};
+use gate::{Grant, Identity, Report};
+use jiff::{SignedDuration, Timestamp};
+use plan::observed::Member;
+
+use crate::rng::Rng;
+
+/// Name of the cluster in every world.
+pub const NAME: &str = "db";
+/// Its namespace.
+pub const NAMESPACE: &str = "ns";
+
+/// Everything.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Virtual time.
+    pub now: Timestamp,
+    /// Chance.
+    pub rng: Rng,
+    /// The custom resource.
+    pub object: Object,
+    /// Claims by ordinal, each with its volume.
+    pub claims: BTreeMap<u32, Claim>,
+    /// Pods by ordinal.
+    pub pods: BTreeMap<u32, Pod>,
+    /// The StatefulSet: its owner's UID and its replicas.
+    pub set: Option<(String, u32)>,
+    /// The small objects (`account`, `peer`, `budget`, `client`): owner's UID and content.
+    pub small: BTreeMap<&'static str, (String, u32)>,
+    /// Every etcd cluster that ever was.
+    pub clusters: BTreeMap<u64, Cluster>,
+    /// What must never happen and did.
+    pub violations: Vec<String>,
+    /// Writes of the operator so far.
+    pub writes: u64,
+    /// When the operator dies.
+    pub kill: Option<Kill>,
+    tokens: BTreeSet<String>,
+    counter: u64,
+}
+
+/// The operator dies at its n-th write.
+#[derive(Clone, Copy, Debug)]
+pub struct Kill {
+    /// Which write, from 1.
+    pub at: u64,
+    /// The write itself still happens.
+    pub performed: bool,
+}
+
+/// The custom resource.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its UID.
+    pub uid: String,
+    /// Generation of its spec.
+    pub generation: i64,
+    /// Members asked for.
+    pub size: u32,
+    /// Line of etcd.
+    pub minor: u8,
+    /// What happens to the claims with it.
+    pub when_deleted: Retention,
+    /// Its status.
+    pub status: EtcdClusterStatus,
+    /// Changes with every write of the object.
+    pub revision: u64,
+}
+
+/// A claim and the volume behind it.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Its UID.
+    pub uid: String,
+    /// The object it was made for or taken over by.
+    pub cluster_uid: String,
+    /// Deleted, but a pod still uses it.
+    pub terminating: bool,
+    /// What is on the volume.
+    pub volume: Volume,
+}
+
+/// What is on a volume.
+#[derive(Clone, Debug, Default)]
+pub struct Volume {
+    /// The identity file.
+    pub identity: Option<Identity>,
+    /// etcd's data.
+    pub data: Option<Data>,
+    /// The data cannot be read.
+    pub damaged: bool,
+}
+
+/// etcd's data: whose it is, and how long its log is. Logs of one cluster are prefixes of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// The cluster.
+    pub cluster: u64,
+    /// The member.
+    pub member: u64,
+    /// Entries.
+    pub log: u64,
+}
+
+/// A pod.
+#[derive(Clone, Debug)]
+pub struct Pod {
+    /// Its UID.
+    pub uid: String,
+    /// The object its StatefulSet belongs to.
+    pub owner: String,
+    /// When it was made.
+    pub created: Timestamp,
+    /// It is being deleted.
+    pub terminating: bool,
+    /// The grant it carries.
+    pub grant: Option<Grant>,
+    /// What runs in it.
+    pub container: Container,
+    /// Its node is gone: nothing runs, nothing answers, nothing restarts.
+    pub frozen: bool,
+}
+
+/// What runs in a pod.
+#[derive(Clone, Debug)]
+pub enum Container {
+    /// Not started, or ended and about to start again.
+    Down,
+    /// The agent waits.
+    Waiting(Report),
+    /// etcd runs.
+    Etcd(Process),
+}
+
+/// An etcd process.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// Its cluster.
+    pub cluster: u64,
+    /// Its member ID.
+    pub member: u64,
+    /// It answers clients.
+    pub serving: bool,
+    /// Since when the others see it.
+    pub connected: Timestamp,
+    /// The members as it knows them.
+    pub view: Vec<Member>,
+}
+
+/// An etcd cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    /// Its members.
+    pub members: Vec<Member>,
+    /// IDs that were members once; they never return.
+    pub removed: BTreeSet<u64>,
+    /// IDs under which a process has started from an empty directory.
+    pub started: BTreeSet<u64>,
+    /// Its leader.
+    pub leader: Option<u64>,
+    /// Length of the log up to which clients were told "written".
+    pub acknowledged: u64,
+    /// IDs for which a member was ever added, in order.
+    pub added: Vec<u64>,
+}
+
+impl World {
+    /// A cluster that was just created, and nothing else.
+    pub fn new(size: u32, minor: u8, seed: u64) -> Self {
+        let mut world = Self {
+            now: Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1),
+            rng: Rng::new(seed),
+            object: Object {
+                uid: String::new(),
+                generation: 1,
+                size,
+                minor,
+                when_deleted: Retention::Retain,
+                status: EtcdClusterStatus::default(),
+                revision: 0,
+            },
+            claims: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            set: None,
+            small: BTreeMap::new(),
+            clusters: BTreeMap::new(),
+            violations: Vec::new(),
+            writes: 0,
+            kill: None,
+            tokens: BTreeSet::new(),
+            counter: 0,
+        };
+        world.object.uid = world.fresh("object");
+        world
+    }
+
+    /// Time passes, and everybody does a little.
+    pub fn tick(&mut self) {
+        let passed = i64::try_from(20 + self.rng.below(400)).unwrap_or(20);
+        self.now += SignedDuration::from_millis(passed);
+        self.run_controllers();
+        self.run_kubelets();
+        self.run_etcd();
+        self.run_client();
+    }
+
+    /// Lets time pass in which nothing else happens.
+    pub fn sleep(&mut self, seconds: i64) {
+        self.now += SignedDuration::from_secs(seconds);
+    }
+
+    /// A name that was never used before.
+    fn fresh(&mut self, kind: &str) -> String {
+        self.counter += 1;
+        format!("{kind}-{}", self.counter)
+    }
+
+    fn violate(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        if !self.violations.contains(&what) {
+            self.violations.push(what);
+        }
+    }
+
+    /// Somebody changes the spec.
+    pub fn resize(&mut self, size: u32) {
+        self.object.size = size;
+        self.object.generation += 1;
+        self.object.revision += 1;
+    }
+
+    /// Somebody wipes the status by hand.
+    pub fn wipe_status(&mut self) {
+        self.object.status = EtcdClusterStatus::default();
+        self.object.revision += 1;
+    }
+
+    /// The object is deleted and created anew under the same name. What it owned goes by and by.
+    pub fn create_anew(&mut self, size: u32) {
+        if self.object.when_deleted == Retention::Delete {
+            for claim in self.claims.values_mut() {
+                claim.terminating = true;
+            }
+        }
+        self.object.uid = self.fresh("object");
+        self.object.generation = 1;
+        self.object.size = size;
+        self.wipe_status();
+    }
+
+    /// The container ends and will start again.
+    pub fn crash(&mut self, ordinal: u32) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.container = Container::Down;
+        }
+    }
+
+    /// The pod is deleted.
+    pub fn delete_pod(&mut self, ordinal: u32) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.terminating = true;
+        }
+    }
+
+    /// The node of a pod goes, or comes back.
+    pub fn freeze(&mut self, ordinal: u32, frozen: bool) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.frozen = frozen;
+            if frozen {
+                pod.container = Container::Down;
+            }
+        }
+    }
+
+    /// The claim is deleted, and the pod with it: both come back, the data does not.
+    pub fn lose_claim(&mut self, ordinal: u32) {
+        if let Some(claim) = self.claims.get_mut(&ordinal) {
+            claim.terminating = true;
+        }
+        self.delete_pod(ordinal);
+    }
+
+    /// The volume is empty all of a sudden, and its process dies of it.
+    pub fn empty_volume(&mut self, ordinal: u32) {
+        if let Some(claim) = self.claims.get_mut(&ordinal) {
+            claim.volume = Volume::default();
+        }
+        self.crash(ordinal);
+    }
+
+    /// The data can no longer be read.
+    pub fn damage_volume(&mut self, ordinal: u32) {
+        if let Some(claim) = self.claims.get_mut(&ordinal) {
+            claim.volume.damaged = true;
+        }
+        self.crash(ordinal);
+    }
+
+    /// A claim with data of a cluster that nobody here knows.
+    pub fn plant_foreign_claim(&mut self, ordinal: u32, cluster: u64) {
+        let uid = self.fresh("claim");
+        let cluster_uid = "somebody-else".to_owned();
+        let data = Data {
+            cluster,
+            member: 0xbad0 + u64::from(ordinal),
+            log: 7,
+        };
+        let volume = Volume {
+            identity: None,
+            data: Some(data),
+            damaged: false,
+        };
+        self.claims.insert(
+            ordinal,
+            Claim {
+                uid,
+                cluster_uid,
+                terminating: false,
+                volume,
+            },
+        );
+        let members = self.claims.iter().filter_map(|(ordinal, claim)| {
+            let data = claim.volume.data.filter(|data| data.cluster == cluster)?;
+            Some(Member {
+                id: data.member,
+                name: names::member(NAME, *ordinal),
+                peer_urls: vec![peer_url(*ordinal)],
+                learner: false,
+            })
+        });
+        let members: Vec<Member> = members.collect();
+        let started = members.iter().map(|member| member.id).collect();
+        let known = Cluster {
+            members,
+            started,
+            acknowledged: 7,
+            ..Cluster::default()
+        };
+        self.clusters.insert(cluster, known);
+    }
+
+    /// Voters of the cluster that clients use, each serving and following a leader.
+    pub fn healthy_voters(&self) -> usize {
+        let live = |(id, cluster): (&u64, &Cluster)| {
+            let voters = cluster.members.iter().filter(|member| !member.learner);
+            let serving = voters.filter(|voter| {
+                self.process_of(*id, voter.id)
+                    .is_some_and(|process| process.serving)
+            });
+            if cluster.leader.is_some() {
+                serving.count()
+            } else {
+                0
+            }
+        };
+        self.clusters.iter().map(live).max().unwrap_or(0)
+    }
+}
+
+/// Peer URL of an ordinal.
+pub(crate) fn peer_url(ordinal: u32) -> String {
+    names::peer_url(NAME, NAMESPACE, ordinal)
+}

@@ -1,0 +1,197 @@
+//! The hands of the operator in this world: one executor for each step, every write with its
+//! precondition, and an operator that can be killed at any write.
+
+use std::fmt;
+
+use manifests::Shape;
+use plan::status::{Outcome, decide_status, with_latched};
+use plan::{Decision, Step};
+
+use crate::world::observe::Look;
+use crate::world::{Container, World};
+
+/// The operator was killed in the middle of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Killed;
+
+/// An object that `ApplyObjects` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// `account`, `peer`, `budget` or `client`, with its content.
+    Small(&'static str, u32),
+    /// A claim.
+    Claim(u32),
+    /// The StatefulSet, with its replicas.
+    Set(u32),
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Small(name, _) => write!(f, "{name}"),
+            Self::Claim(ordinal) => write!(f, "claim {ordinal}"),
+            Self::Set(replicas) => write!(f, "StatefulSet with {replicas} replicas"),
+        }
+    }
+}
+
+impl World {
+    /// Every write goes through here.
+    fn attempt(&mut self, write: impl FnOnce(&mut Self)) -> Result<(), Killed> {
+        self.writes += 1;
+        let dies = self.kill.filter(|kill| kill.at == self.writes);
+        if dies.is_none_or(|kill| kill.performed) {
+            write(self);
+        }
+        if dies.is_some() { Err(Killed) } else { Ok(()) }
+    }
+
+    /// Carries out a step that was decided on a look.
+    pub fn apply(&mut self, look: &Look, step: &Step) -> Result<Outcome, Killed> {
+        let cluster = look
+            .observed
+            .etcd
+            .members
+            .as_ref()
+            .map_or(0, |list| list.cluster_id);
+        match step {
+            Step::Nothing | Step::Wait | Step::Refuse | Step::Release => Ok(Outcome::Done),
+            Step::ApplyObjects(shape) => self.apply_objects(look, shape),
+            Step::Latch(latched) => {
+                if look.revision != self.object.revision {
+                    return Ok(Outcome::NotNow("conflict".to_owned()));
+                }
+                self.attempt(|world| {
+                    world.object.status = with_latched(&world.object.status, latched);
+                    world.object.revision += 1;
+                })?;
+                Ok(Outcome::Done)
+            }
+            Step::Grant {
+                ordinal,
+                pod_uid,
+                grant,
+            } => {
+                let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *pod_uid);
+                if pod.is_none() {
+                    return Ok(Outcome::NotNow("another pod by now".to_owned()));
+                }
+                self.attempt(|world| {
+                    if let Some(pod) = world.pods.get_mut(ordinal) {
+                        pod.grant = Some(grant.clone());
+                    }
+                })?;
+                Ok(Outcome::Done)
+            }
+            Step::AddLearner { peer_url, .. } => {
+                self.call(|world| world.member_add(cluster, peer_url))
+            }
+            Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
+            Step::RemoveMember { id, ordinal, nonce } => {
+                let pod = self.pods.get(ordinal);
+                let waits = pod.is_some_and(|pod| match &pod.container {
+                    Container::Waiting(report) => report.nonce == *nonce,
+                    Container::Down | Container::Etcd(_) => false,
+                });
+                if !waits {
+                    return Ok(Outcome::NotNow("it waits no longer".to_owned()));
+                }
+                self.call(|world| world.member_remove(cluster, *id))
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        call: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<Outcome, Killed> {
+        let mut outcome = Outcome::Done;
+        self.attempt(|world| {
+            if let Err(why) = call(world) {
+                outcome = Outcome::NotNow(why);
+            }
+        })?;
+        Ok(outcome)
+    }
+
+    /// Writes the status that follows, unless the object has changed since the look.
+    pub fn report(
+        &mut self,
+        look: &Look,
+        decision: &Decision,
+        outcome: &Outcome,
+    ) -> Result<(), Killed> {
+        let new = decide_status(&look.observed, decision, outcome, &look.status);
+        match new.filter(|_| look.revision == self.object.revision) {
+            None => Ok(()),
+            Some(status) => self.attempt(|world| {
+                world.object.status = status;
+                world.object.revision += 1;
+            }),
+        }
+    }
+
+    /// Objects of a shape that do not exist or differ, in the order in which they are written.
+    pub(crate) fn unwritten(&self, shape: &Shape) -> Vec<Written> {
+        let mut all = vec![
+            Written::Small("account", 0),
+            Written::Small("peer", 0),
+            Written::Small("budget", shape.min_available),
+        ];
+        all.extend(shape.claims.iter().map(|ordinal| Written::Claim(*ordinal)));
+        all.push(Written::Set(shape.replicas));
+        if shape.client_service {
+            all.push(Written::Small("client", 0));
+        }
+        all.retain(|object| !self.is_written(*object));
+        all
+    }
+
+    fn is_written(&self, object: Written) -> bool {
+        let uid = &self.object.uid;
+        match object {
+            Written::Small(name, content) => self
+                .small
+                .get(name)
+                .is_some_and(|live| (&live.0, live.1) == (uid, content)),
+            Written::Claim(ordinal) => self
+                .claims
+                .get(&ordinal)
+                .is_some_and(|claim| claim.cluster_uid == *uid),
+            Written::Set(replicas) => self.own_set() == Some(replicas),
+        }
+    }
+
+    fn apply_objects(&mut self, look: &Look, shape: &Shape) -> Result<Outcome, Killed> {
+        for object in self.unwritten(shape) {
+            if let Written::Claim(ordinal) = object {
+                // One that was not seen is created, never taken over.
+                let unseen = !look.observed.claims.contains_key(&ordinal);
+                if unseen && self.claims.contains_key(&ordinal) {
+                    return Ok(Outcome::NotNow("claim exists".to_owned()));
+                }
+            }
+            self.attempt(|world| world.write_object(object))?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn write_object(&mut self, object: Written) {
+        let uid = self.object.uid.clone();
+        match object {
+            Written::Small(name, content) => {
+                if name == "client" && self.object.status.cluster_id.is_none() {
+                    self.violate("clients are let in before the cluster ID is latched");
+                }
+                self.small.insert(name, (uid, content));
+            }
+            Written::Claim(ordinal) => {
+                self.make_claim(ordinal);
+                if let Some(claim) = self.claims.get_mut(&ordinal) {
+                    claim.cluster_uid = uid;
+                }
+            }
+            Written::Set(replicas) => self.set = Some((uid, replicas)),
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! etcd: processes, elections, replication, membership by quorum, and one client that writes.
+//!
+//! Simplified against us: whoever may win an election does so with the shortest log that can, a write
+//! is on no more than a quorum when it is acknowledged, and every process has its own, late idea of
+//! the membership.
+
+use std::collections::BTreeSet;
+
+use plan::observed::{Member, quorum};
+
+use crate::world::{Cluster, Container, Data, Process, World, peer_url};
+
+/// Entries that a follower takes at a time.
+const BATCH: u64 = 400;
+/// Voters must have been connected for so long before a member is added, in seconds.
+const CONNECTED: i64 = 5;
+
+impl World {
+    /// The running process of a member.
+    pub(crate) fn process_of(&self, cluster: u64, member: u64) -> Option<&Process> {
+        self.live()
+            .find(|(_, process)| process.cluster == cluster && process.member == member)
+            .map(|(_, process)| process)
+    }
+
+    fn live(&self) -> impl Iterator<Item = (u32, &Process)> {
+        self.pods
+            .iter()
+            .filter_map(|(ordinal, pod)| match &pod.container {
+                Container::Etcd(process) => Some((*ordinal, process)),
+                Container::Down | Container::Waiting(_) => None,
+            })
+    }
+
+    fn ordinal_of(&self, cluster: u64, member: u64) -> Option<u32> {
+        let mut live = self.live();
+        live.find(|(_, p)| p.cluster == cluster && p.member == member)
+            .map(|(ordinal, _)| ordinal)
+    }
+
+    /// Length of the log that a running member has.
+    pub(crate) fn log_of(&self, cluster: u64, member: u64) -> u64 {
+        let ordinal = self.ordinal_of(cluster, member);
+        let claim = ordinal.and_then(|ordinal| self.claims.get(&ordinal));
+        claim
+            .and_then(|claim| claim.volume.data)
+            .map_or(0, |data| data.log)
+    }
+
+    fn set_log(&mut self, cluster: u64, member: u64, log: u64) {
+        let ordinal = self.ordinal_of(cluster, member);
+        let claim = ordinal.and_then(|ordinal| self.claims.get_mut(&ordinal));
+        if let Some(data) = claim.and_then(|claim| claim.volume.data.as_mut()) {
+            data.log = log;
+        }
+    }
+
+    fn live_voters(&self, id: u64) -> Vec<u64> {
+        let Some(cluster) = self.clusters.get(&id) else {
+            return Vec::new();
+        };
+        let voters = cluster.members.iter().filter(|member| !member.learner);
+        voters
+            .map(|v| v.id)
+            .filter(|v| self.process_of(id, *v).is_some())
+            .collect()
+    }
+
+    fn voters(&self, id: u64) -> usize {
+        let members = self.clusters.get(&id).map(|cluster| &cluster.members);
+        members
+            .into_iter()
+            .flatten()
+            .filter(|member| !member.learner)
+            .count()
+    }
+
+    /// A leader leads a quorum of running voters.
+    pub(crate) fn has_quorum(&self, id: u64) -> bool {
+        self.clusters
+            .get(&id)
+            .is_some_and(|cluster| cluster.leader.is_some())
+            && self.live_voters(id).len() >= quorum(self.voters(id))
+    }
+
+    /// etcd starts on the data that is there.
+    pub(super) fn start_on_data(&mut self, ordinal: u32) {
+        let data = self
+            .claims
+            .get(&ordinal)
+            .and_then(|claim| claim.volume.data);
+        if let Some(data) = data {
+            let view = self.clusters.get(&data.cluster).map(|c| c.members.clone());
+            self.start(ordinal, data, view.unwrap_or_default());
+        }
+    }
+
+    fn start(&mut self, ordinal: u32, data: Data, view: Vec<Member>) {
+        let process = Process {
+            cluster: data.cluster,
+            member: data.member,
+            serving: false,
+            connected: self.now,
+            view,
+        };
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.container = Container::Etcd(process);
+        }
+    }
+
+    /// etcd founds a cluster.
+    pub(super) fn start_new(&mut self, ordinal: u32, token: &str) {
+        if !self.tokens.insert(token.to_owned()) {
+            self.violate(format!("a second bootstrap under the token {token}"));
+        }
+        let written = self
+            .clusters
+            .values()
+            .any(|cluster| cluster.acknowledged > 0);
+        let beside = self
+            .claims
+            .values()
+            .any(|claim| claim.volume.data.is_some());
+        if written || beside {
+            self.violate("fork: a bootstrap beside a cluster that has data");
+        }
+        self.counter += 1;
+        let (id, member) = (0xc000 + self.counter, 0xa000 + self.counter);
+        let url = vec![peer_url(ordinal)];
+        let first = Member {
+            id: member,
+            name: String::new(),
+            peer_urls: url,
+            learner: false,
+        };
+        let cluster = Cluster {
+            members: vec![first.clone()],
+            started: BTreeSet::from([member]),
+            ..Cluster::default()
+        };
+        self.clusters.insert(id, cluster);
+        self.lay_down(
+            ordinal,
+            Data {
+                cluster: id,
+                member,
+                log: 0,
+            },
+            vec![first],
+        );
+    }
+
+    /// etcd joins: it believes the first peer that answers, and takes the ID listed for its URL.
+    pub(super) fn start_joining(&mut self, ordinal: u32, initial: &str, cluster: u64) {
+        let voters = self.live_voters(cluster);
+        let pick = self.rng.below(u64::try_from(voters.len()).unwrap_or(1));
+        let peer = usize::try_from(pick).ok().and_then(|pick| voters.get(pick));
+        let view = peer
+            .and_then(|peer| self.process_of(cluster, *peer))
+            .map(|p| p.view.clone());
+        let view = view.unwrap_or_default();
+        let told: BTreeSet<&str> = initial
+            .split(',')
+            .filter_map(|entry| entry.split_once('='))
+            .map(|(_, url)| url)
+            .collect();
+        let known: BTreeSet<&str> = view
+            .iter()
+            .flat_map(|member| &member.peer_urls)
+            .map(String::as_str)
+            .collect();
+        let own = view
+            .iter()
+            .find(|member| member.peer_urls.contains(&peer_url(ordinal)));
+        let Some(member) = own.filter(|_| told == known).map(|own| own.id) else {
+            // "member count is unequal", or nobody to ask: it exits, and the agent waits anew.
+            self.crash(ordinal);
+            return;
+        };
+        let seen_before = self
+            .clusters
+            .get_mut(&cluster)
+            .is_some_and(|c| !c.started.insert(member));
+        if seen_before {
+            self.violate(format!(
+                "amnesia: {member:x} started again from an empty directory"
+            ));
+        }
+        self.lay_down(
+            ordinal,
+            Data {
+                cluster,
+                member,
+                log: 0,
+            },
+            view,
+        );
+    }
+
+    fn lay_down(&mut self, ordinal: u32, data: Data, view: Vec<Member>) {
+        if let Some(claim) = self.claims.get_mut(&ordinal) {
+            claim.volume.data = Some(data);
+        }
+        self.start(ordinal, data, view);
+    }
+
+    pub(super) fn run_etcd(&mut self) {
+        let ids: Vec<u64> = self.clusters.keys().copied().collect();
+        for id in &ids {
+            self.elect(*id);
+            self.replicate(*id);
+            self.announce(*id);
+        }
+        let served: BTreeSet<u64> = self
+            .live()
+            .filter(|(_, p)| p.serving)
+            .map(|(_, p)| p.cluster)
+            .collect();
+        if served.len() > 1 {
+            self.violate("fork: two clusters serve under one name");
+        }
+    }
+
+    /// The shortest log that a quorum would vote for wins.
+    fn elect(&mut self, id: u64) {
+        let needed = quorum(self.voters(id));
+        let voters = self.live_voters(id);
+        let Some(cluster) = self.clusters.get_mut(&id) else {
+            return;
+        };
+        let stands = cluster
+            .leader
+            .is_some_and(|leader| voters.contains(&leader));
+        if voters.len() < needed || needed == 0 {
+            cluster.leader = None;
+        } else if !stands {
+            let acknowledged = cluster.acknowledged;
+            let mut logs: Vec<(u64, u64)> = voters
+                .iter()
+                .map(|voter| (self.log_of(id, *voter), *voter))
+                .collect();
+            logs.sort_unstable();
+            let Some((log, winner)) = logs.get(needed - 1).copied() else {
+                return;
+            };
+            if log < acknowledged {
+                self.violate(format!(
+                    "lost write: the leader of {id:x} misses acknowledged entries"
+                ));
+            }
+            for (_, voter) in logs.iter().filter(|(longer, _)| *longer > log) {
+                self.set_log(id, *voter, log);
+            }
+            if let Some(cluster) = self.clusters.get_mut(&id) {
+                cluster.leader = Some(winner);
+            }
+        }
+    }
+
+    fn replicate(&mut self, id: u64) {
+        let Some(cluster) = self.clusters.get(&id) else {
+            return;
+        };
+        let (Some(leader), members) = (cluster.leader, cluster.members.clone()) else {
+            return;
+        };
+        let head = self.log_of(id, leader);
+        for member in &members {
+            if self.process_of(id, member.id).is_some() && self.rng.chance(70) {
+                let log = self.log_of(id, member.id);
+                self.set_log(id, member.id, head.min(log + BATCH));
+            }
+        }
+    }
+
+    /// Processes hear of the membership, begin to serve, publish their names, or learn that they were
+    /// removed and exit.
+    fn announce(&mut self, id: u64) {
+        let Some(cluster) = self
+            .clusters
+            .get(&id)
+            .filter(|cluster| cluster.leader.is_some())
+        else {
+            return;
+        };
+        let (members, removed) = (cluster.members.clone(), cluster.removed.clone());
+        let ordinals: Vec<u32> = self
+            .live()
+            .filter(|(_, p)| p.cluster == id)
+            .map(|(ordinal, _)| ordinal)
+            .collect();
+        for ordinal in ordinals {
+            let (lucky, heard) = (self.rng.chance(60), self.rng.chance(60));
+            let now = self.now;
+            let Some(pod) = self.pods.get_mut(&ordinal) else {
+                continue;
+            };
+            let Container::Etcd(process) = &mut pod.container else {
+                continue;
+            };
+            if removed.contains(&process.member) {
+                pod.container = Container::Down;
+                continue;
+            }
+            if heard {
+                process.view.clone_from(&members);
+            }
+            let member = process.member;
+            if lucky && !process.serving {
+                process.serving = true;
+                process.connected = now;
+                self.publish(id, member, ordinal);
+            }
+        }
+    }
+
+    fn publish(&mut self, id: u64, member: u64, ordinal: u32) {
+        let members = self
+            .clusters
+            .get_mut(&id)
+            .map(|cluster| &mut cluster.members);
+        if let Some(own) = members.into_iter().flatten().find(|m| m.id == member) {
+            own.name = api::names::member(crate::world::NAME, ordinal);
+        }
+    }
+
+    /// One client that writes wherever the Service leads it.
+    pub(super) fn run_client(&mut self) {
+        if !self.small.contains_key("client") || !self.rng.chance(50) {
+            return;
+        }
+        let ids: Vec<u64> = self.clusters.keys().copied().collect();
+        for id in ids {
+            self.write(id, 1);
+        }
+    }
+
+    /// Writes entries; they are on a quorum, and on no one else, when this returns.
+    pub fn write(&mut self, id: u64, entries: u64) {
+        let leader = self.clusters.get(&id).and_then(|cluster| cluster.leader);
+        let (Some(leader), true) = (leader, self.has_quorum(id)) else {
+            return;
+        };
+        if !self
+            .process_of(id, leader)
+            .is_some_and(|process| process.serving)
+        {
+            return;
+        }
+        let log = self.log_of(id, leader) + entries;
+        let needed = quorum(self.voters(id));
+        let others = self
+            .live_voters(id)
+            .into_iter()
+            .filter(|voter| *voter != leader);
+        let holders: Vec<u64> = std::iter::once(leader).chain(others).take(needed).collect();
+        for holder in holders {
+            self.set_log(id, holder, log);
+        }
+        if let Some(cluster) = self.clusters.get_mut(&id) {
+            cluster.acknowledged = cluster.acknowledged.max(log);
+        }
+    }
+
+    /// `MemberAdd` as a learner.
+    pub(crate) fn member_add(&mut self, id: u64, url: &str) -> Result<(), String> {
+        self.need_quorum(id)?;
+        let voters = self.voters(id);
+        let calm = self.live_voters(id).iter().all(|voter| {
+            self.process_of(id, *voter).is_some_and(|process| {
+                process.serving
+                    && (voters == 1
+                        || self.now.duration_since(process.connected).as_secs() >= CONNECTED)
+            })
+        });
+        if !calm || self.live_voters(id).len() < voters {
+            return Err("etcdserver: unhealthy cluster".to_owned());
+        }
+        let new = 0xa000 + self.counter + 1;
+        let limit = if self.object.minor >= 6 {
+            usize::MAX
+        } else {
+            1
+        };
+        let Some(cluster) = self.clusters.get_mut(&id) else {
+            return Err("gone".to_owned());
+        };
+        if cluster
+            .members
+            .iter()
+            .any(|m| m.peer_urls.iter().any(|known| known == url))
+        {
+            return Ok(());
+        }
+        if cluster
+            .members
+            .iter()
+            .filter(|member| member.learner)
+            .count()
+            >= limit
+        {
+            return Err("etcdserver: too many learner members in cluster".to_owned());
+        }
+        self.counter += 1;
+        let peer_urls = vec![url.to_owned()];
+        cluster.members.push(Member {
+            id: new,
+            name: String::new(),
+            peer_urls,
+            learner: true,
+        });
+        cluster.added.push(new);
+        Ok(())
+    }
+
+    /// `MemberPromote`.
+    pub(crate) fn member_promote(&mut self, id: u64, member: u64) -> Result<(), String> {
+        self.need_quorum(id)?;
+        let leader = self
+            .clusters
+            .get(&id)
+            .and_then(|cluster| cluster.leader)
+            .unwrap_or(0);
+        let running = self
+            .process_of(id, member)
+            .is_some_and(|process| process.serving);
+        if !running || self.log_of(id, member) * 10 < self.log_of(id, leader) * 9 {
+            return Err(
+                "can only promote a learner member which is in sync with leader".to_owned(),
+            );
+        }
+        let now = self.now;
+        let members = self
+            .clusters
+            .get_mut(&id)
+            .map(|cluster| &mut cluster.members);
+        let Some(own) = members.into_iter().flatten().find(|m| m.id == member) else {
+            return Err("etcdserver: member not found".to_owned());
+        };
+        own.learner = false;
+        for pod in self.pods.values_mut() {
+            if let Container::Etcd(process) = &mut pod.container
+                && process.member == member
+            {
+                process.connected = now;
+            }
+        }
+        Ok(())
+    }
+
+    /// `MemberRemove`.
+    pub(crate) fn member_remove(&mut self, id: u64, member: u64) -> Result<(), String> {
+        self.need_quorum(id)?;
+        let rest: Vec<u64> = self
+            .live_voters(id)
+            .into_iter()
+            .filter(|v| *v != member)
+            .collect();
+        let Some(cluster) = self.clusters.get_mut(&id) else {
+            return Err("gone".to_owned());
+        };
+        let voters = cluster
+            .members
+            .iter()
+            .filter(|m| !m.learner && m.id != member)
+            .count();
+        if rest.len() < quorum(voters) {
+            return Err("re-configuration failed due to not enough started members".to_owned());
+        }
+        if cluster.members.iter().any(|m| m.id == member) {
+            cluster.members.retain(|m| m.id != member);
+            cluster.removed.insert(member);
+        }
+        Ok(())
+    }
+
+    fn need_quorum(&self, id: u64) -> Result<(), String> {
+        if self.has_quorum(id) {
+            Ok(())
+        } else {
+            Err("context deadline exceeded".to_owned())
+        }
+    }
+
+    /// Whatever was acknowledged is on a quorum of the volumes of the voters.
+    pub fn check_writes(&mut self) {
+        let clusters: Vec<u64> = self.clusters.keys().copied().collect();
+        for id in clusters {
+            let Some(cluster) = self.clusters.get(&id).filter(|c| c.acknowledged > 0) else {
+                continue;
+            };
+            let holders = cluster
+                .members
+                .iter()
+                .filter(|voter| !voter.learner)
+                .filter(|voter| {
+                    self.claims
+                        .values()
+                        .filter_map(|claim| claim.volume.data)
+                        .any(|data| {
+                            (data.cluster, data.member) == (id, voter.id)
+                                && data.log >= cluster.acknowledged
+                        })
+                });
+            if holders.count() < quorum(self.voters(id)) {
+                self.violate(format!(
+                    "lost write: {id:x} has acknowledged entries on no quorum"
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The garbage collector, the StatefulSet controller, the kubelets, and the agents in the pods.
+
+use std::collections::BTreeSet;
+
+use gate::{Action, Data as Found, Grant, Identity, Report, State};
+use plan::observed::{format_id, parse_id};
+
+use crate::world::{Claim, Container, Pod, Volume, World};
+
+impl World {
+    pub(super) fn run_controllers(&mut self) {
+        self.collect_garbage();
+        let Some((owner, replicas)) = self
+            .set
+            .clone()
+            .filter(|(owner, _)| *owner == self.object.uid)
+        else {
+            return;
+        };
+        for (_, pod) in self.pods.range_mut(replicas..) {
+            pod.terminating = true;
+        }
+        for ordinal in 0..replicas {
+            let ready = self
+                .claims
+                .get(&ordinal)
+                .is_none_or(|claim| !claim.terminating);
+            if ready && !self.pods.contains_key(&ordinal) && self.rng.chance(70) {
+                self.make_claim(ordinal);
+                self.make_pod(ordinal, &owner);
+            }
+        }
+    }
+
+    /// Whoever is deleted goes; a claim only when no pod uses it; what the owner left goes with it.
+    fn collect_garbage(&mut self) {
+        let uid = self.object.uid.clone();
+        if self.rng.chance(50) {
+            self.small.retain(|_, (owner, _)| *owner == uid);
+            self.set = self.set.take().filter(|(owner, _)| *owner == uid);
+        }
+        for pod in self.pods.values_mut().filter(|pod| pod.owner != uid) {
+            pod.terminating = true;
+        }
+        let lucky = self.rng.chance(70);
+        self.pods
+            .retain(|_, pod| !(pod.terminating && lucky && !pod.frozen));
+        let used: BTreeSet<u32> = self.pods.keys().copied().collect();
+        self.claims
+            .retain(|ordinal, claim| !claim.terminating || used.contains(ordinal));
+    }
+
+    /// A claim from the template, should it be missing.
+    pub(super) fn make_claim(&mut self, ordinal: u32) {
+        if !self.claims.contains_key(&ordinal) {
+            let uid = self.fresh("claim");
+            let cluster_uid = self.object.uid.clone();
+            let volume = Volume::default();
+            self.claims.insert(
+                ordinal,
+                Claim {
+                    uid,
+                    cluster_uid,
+                    terminating: false,
+                    volume,
+                },
+            );
+        }
+    }
+
+    fn make_pod(&mut self, ordinal: u32, owner: &str) {
+        let pod = Pod {
+            uid: self.fresh("pod"),
+            owner: owner.to_owned(),
+            created: self.now,
+            terminating: false,
+            grant: None,
+            container: Container::Down,
+            frozen: false,
+        };
+        self.pods.insert(ordinal, pod);
+    }
+
+    /// Each kubelet does something or nothing; who is first is up to chance.
+    pub(super) fn run_kubelets(&mut self) {
+        let mut ordinals: Vec<u32> = self.pods.keys().copied().collect();
+        if self.rng.chance(50) {
+            ordinals.reverse();
+        }
+        for ordinal in ordinals {
+            if self.rng.chance(60) {
+                self.run_pod(ordinal);
+            }
+        }
+    }
+
+    fn run_pod(&mut self, ordinal: u32) {
+        let Some(pod) = self.pods.get(&ordinal).filter(|pod| !pod.frozen) else {
+            return;
+        };
+        match pod.container.clone() {
+            Container::Down if pod.terminating => (),
+            Container::Down => self.look(ordinal),
+            Container::Waiting(report) => {
+                let grant = pod
+                    .grant
+                    .clone()
+                    .filter(|grant| grant.nonce == report.nonce);
+                if let Some(grant) = grant.filter(|grant| self.permits(ordinal, &report, grant)) {
+                    self.obey(ordinal, &grant);
+                }
+            }
+            Container::Etcd(_) => (),
+        }
+    }
+
+    /// The agent looks at the volume, and starts etcd or waits.
+    fn look(&mut self, ordinal: u32) {
+        let Some(volume) = self.claims.get(&ordinal).map(|claim| claim.volume.clone()) else {
+            return;
+        };
+        match judge(&volume, &self.object.uid) {
+            None => self.start_on_data(ordinal),
+            Some(state) => self.wait(ordinal, state, &volume),
+        }
+    }
+
+    fn wait(&mut self, ordinal: u32, state: State, volume: &Volume) {
+        let nonce = self.fresh("nonce");
+        let Some(pod) = self.pods.get_mut(&ordinal) else {
+            return;
+        };
+        let data = volume.data.filter(|_| !volume.damaged).map(|data| Found {
+            cluster_id: format_id(data.cluster),
+            member_id: format_id(data.member),
+            term: 1,
+            index: data.log,
+            commit: data.log,
+            identity: volume.identity.clone(),
+        });
+        pod.container = Container::Waiting(Report {
+            protocol: gate::PROTOCOL,
+            state,
+            nonce,
+            pod_uid: pod.uid.clone(),
+            detail: format!("{state:?}"),
+            data,
+        });
+    }
+
+    /// What the agent checks by itself before it obeys.
+    fn permits(&self, ordinal: u32, report: &Report, grant: &Grant) -> bool {
+        let Some(claim) = self.claims.get(&ordinal) else {
+            return false;
+        };
+        let room = |discard: bool| report.state == State::Empty || discard;
+        let token_fits =
+            |token: &str| token == format!("{}-{}", grant.cluster_uid, grant.incarnation);
+        grant.cluster_uid == self.object.uid
+            && match &grant.action {
+                Action::Bootstrap { discard, token, .. } | Action::Join { discard, token, .. } => {
+                    room(*discard) && token_fits(token)
+                }
+                Action::Resume {
+                    member_id,
+                    cluster_id,
+                } => claim.volume.data.is_some_and(|data| {
+                    parse_id(member_id) == Some(data.member)
+                        && parse_id(cluster_id) == Some(data.cluster)
+                }),
+            }
+    }
+
+    fn obey(&mut self, ordinal: u32, grant: &Grant) {
+        let ids = match &grant.action {
+            Action::Bootstrap { .. } => None,
+            Action::Join {
+                member_id,
+                cluster_id,
+                ..
+            }
+            | Action::Resume {
+                member_id,
+                cluster_id,
+            } => Some((member_id.clone(), cluster_id.clone())),
+        };
+        let identity = Identity {
+            cluster_uid: grant.cluster_uid.clone(),
+            incarnation: grant.incarnation,
+            nonce: grant.nonce.clone(),
+            member_id: ids.as_ref().map(|ids| ids.0.clone()),
+            cluster_id: ids.map(|ids| ids.1),
+        };
+        if let Some(claim) = self.claims.get_mut(&ordinal) {
+            claim.volume.identity = Some(identity);
+            if !matches!(grant.action, Action::Resume { .. }) {
+                claim.volume.data = None;
+                claim.volume.damaged = false;
+            }
+        }
+        match &grant.action {
+            Action::Bootstrap { token, .. } => self.start_new(ordinal, token),
+            Action::Join {
+                initial_cluster,
+                cluster_id,
+                ..
+            } => {
+                self.start_joining(ordinal, initial_cluster, parse_id(cluster_id).unwrap_or(0));
+            }
+            Action::Resume { .. } => self.start_on_data(ordinal),
+        }
+    }
+}
+
+/// Why the agent waits; `None` when it starts etcd by itself.
+fn judge(volume: &Volume, uid: &str) -> Option<State> {
+    if volume.damaged {
+        return Some(State::Damaged);
+    }
+    let Some(data) = volume.data else {
+        return Some(State::Empty);
+    };
+    let Some(identity) = &volume.identity else {
+        return Some(State::Unidentified);
+    };
+    if identity.cluster_uid != uid {
+        return Some(State::OtherObject);
+    }
+    let agrees = |written: &Option<String>, found: u64| {
+        written
+            .as_deref()
+            .is_none_or(|written| parse_id(written) == Some(found))
+    };
+    let ours =
+        agrees(&identity.member_id, data.member) && agrees(&identity.cluster_id, data.cluster);
+    (!ours).then_some(State::Mismatch)
+}

@@ -1,0 +1,82 @@
+//! Whether the cluster is whole, asked of its processes and of the API server. Nothing here changes anything.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::network::Node;
+use super::state::{Layout, Settings};
+use super::{addons, control_plane, process};
+use crate::tools::{output, wait_until};
+
+/// Returns once all nodes are ready and names are served, and says which process has ended if one has.
+pub(crate) fn wait(layout: &Layout, settings: &Settings) -> Result<()> {
+    wait_until("all nodes become ready", Duration::from_secs(90), || {
+        Ok(ready_nodes(layout, settings)?.len() == usize::from(settings.nodes))
+    })?;
+    addons::wait(layout, settings)?;
+    for name in process::recorded(layout)? {
+        ensure!(
+            process::running(layout, &name).is_some(),
+            "{name} has ended\nhint: {} tells why",
+            layout.log(&name).display()
+        );
+    }
+    Ok(())
+}
+
+/// Whether nothing is missing now.
+pub(crate) fn is_healthy(layout: &Layout, settings: &Settings) -> bool {
+    let recorded = process::recorded(layout).unwrap_or_default();
+    let all = control_plane::PROCESSES.len() + 3 * usize::from(settings.nodes);
+    recorded.len() == all
+        && recorded
+            .iter()
+            .all(|name| process::running(layout, name).is_some())
+        && control_plane::is_ready(layout, settings)
+        && ready_nodes(layout, settings)
+            .is_ok_and(|nodes| nodes.len() == usize::from(settings.nodes))
+        && addons::are_available(layout, settings)
+}
+
+/// Says on stdout what runs.
+pub(crate) fn print_status(layout: &Layout) -> Result<()> {
+    let Some(settings) = layout.settings()? else {
+        println!("no cluster is up");
+        return Ok(());
+    };
+    println!(
+        "Kubernetes {}, {} nodes",
+        settings.kubernetes, settings.nodes
+    );
+    let ready = ready_nodes(layout, &settings).unwrap_or_default();
+    for node in Node::first(settings.nodes) {
+        let state = if ready.contains(&node.name()) {
+            "ready"
+        } else {
+            "not ready"
+        };
+        println!("  node {}  {state}", node.name());
+    }
+    for name in process::recorded(layout)? {
+        match process::running(layout, &name) {
+            Some(process) => println!("  {name}  runs as {}", process.pid()),
+            None => println!("  {name}  has ended; see {}", layout.log(&name).display()),
+        }
+    }
+    Ok(())
+}
+
+fn ready_nodes(layout: &Layout, settings: &Settings) -> Result<Vec<String>> {
+    let ready =
+        r#"{range .items[?(@.status.conditions[-1].status=="True")]}{.metadata.name}{"\n"}{end}"#;
+    let mut command = control_plane::kubectl(layout, settings);
+    command.args([
+        "get",
+        "nodes",
+        "--request-timeout=5s",
+        "-o",
+        &format!("jsonpath={ready}"),
+    ]);
+    Ok(output(&mut command)?.lines().map(str::to_owned).collect())
+}

@@ -1,0 +1,131 @@
+//! `cargo xtask generate`: everything in the repository that is made from the code. `--check` writes nothing and fails on drift.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::cluster::Layout;
+use crate::deploy::{NAMESPACE, root};
+use crate::tools::output;
+
+/// Writes, or checks, every generated file.
+pub(crate) fn generate(layout: &Layout, check: bool) -> Result<()> {
+    let mut stale = Vec::new();
+    for (path, content) in files(layout, check)? {
+        let present = std::fs::read_to_string(&path).unwrap_or_default();
+        if present == content {
+            continue;
+        }
+        if check {
+            stale.push(
+                path.strip_prefix(root())
+                    .unwrap_or(&path)
+                    .display()
+                    .to_string(),
+            );
+        } else {
+            if let Some(directory) = path.parent() {
+                std::fs::create_dir_all(directory)?;
+            }
+            std::fs::write(&path, content).with_context(|| format!("write {}", path.display()))?;
+            eprintln!("wrote {}", path.display());
+        }
+    }
+    if !stale.is_empty() {
+        bail!(
+            "generated files are stale: {}\nhint: `cargo xtask generate`",
+            stale.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn files(layout: &Layout, check: bool) -> Result<Vec<(PathBuf, String)>> {
+    let crd = serde_json::to_value(api::crd::etcd_cluster()?)?;
+    let yaml = serde_yaml::to_string(&crd)?;
+    let mut kept = crd.clone();
+    if let Some(metadata) = kept.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert(
+            "annotations".into(),
+            serde_json::json!({"helm.sh/resource-policy": "keep"}),
+        );
+    }
+    let template = format!(
+        "{{{{- if .Values.crds }}}}\n{}{{{{- end }}}}\n",
+        serde_yaml::to_string(&kept)?
+    );
+    let template_path = root().join("charts/etcd-operator/templates/crd.yaml");
+    if !check {
+        std::fs::write(&template_path, &template)?;
+    }
+    Ok(vec![
+        (root().join("config/crd/etcdclusters.yaml"), yaml),
+        (template_path, template),
+        (root().join("config/install.yaml"), install(layout)?),
+        (root().join("docs/reference/reasons.md"), reasons()),
+        (
+            root().join("docs/reference/etcdcluster.md"),
+            reference(&crd),
+        ),
+    ])
+}
+
+/// The chart with its default values, for those who do not use Helm.
+fn install(layout: &Layout) -> Result<String> {
+    let mut helm = std::process::Command::new(crate::cluster::helm(layout));
+    helm.args(["template", "etcd-operator"])
+        .arg(root().join("charts/etcd-operator"))
+        .args(["--namespace", NAMESPACE]);
+    let rendered =
+        output(&mut helm).context("render the chart (`cargo xtask cluster build` makes helm)")?;
+    Ok(format!(
+        "# Made by `cargo xtask generate` from charts/etcd-operator.\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n  labels:\n    pod-security.kubernetes.io/enforce: restricted\n{rendered}"
+    ))
+}
+
+fn reasons() -> String {
+    let mut page = "# Reasons\n\nConditions, events and logs share these words. Made by `cargo xtask generate`.\n\n| reason | meaning |\n|---|---|\n".to_owned();
+    for (reason, meaning) in api::Reason::ALL {
+        writeln!(page, "| `{reason}` | {} |", meaning.trim()).unwrap_or_default();
+    }
+    page
+}
+
+/// Every field of the kind, from the schema that users get.
+fn reference(crd: &Value) -> String {
+    let mut page = "# EtcdCluster, field by field\n\nMade by `cargo xtask generate` from the schema; `kubectl explain etcdcluster.spec` prints the same.\n\n| field | type | default | meaning |\n|---|---|---|---|\n".to_owned();
+    if let Some(schema) = crd.pointer("/spec/versions/0/schema/openAPIV3Schema") {
+        for part in ["spec", "status"] {
+            if let Some(schema) = schema.pointer(&format!("/properties/{part}")) {
+                rows(&mut page, part, schema);
+            }
+        }
+    }
+    page
+}
+
+fn rows(page: &mut String, path: &str, schema: &Value) {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return;
+    };
+    for (name, property) in properties {
+        let items = property.get("items");
+        let path = format!("{path}.{name}{}", if items.is_some() { "[]" } else { "" });
+        let kind = property
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or("quantity");
+        let default = property
+            .get("default")
+            .map_or_else(String::new, |value| format!("`{value}`"));
+        let meaning = property
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let meaning = meaning.replace('\n', " ").replace('|', "\\|");
+        writeln!(page, "| `{path}` | {kind} | {default} | {meaning} |").unwrap_or_default();
+        rows(page, &path, items.unwrap_or(property));
+    }
+}
