@@ -15,6 +15,8 @@ pub(crate) struct Seen {
     pub(crate) wal: Wal,
     /// Whether a database or a snapshot lies in `member/snap`.
     pub(crate) database: bool,
+    /// Whether etcd's files lie at the root of the volume, where another operator had its data directory.
+    pub(crate) elsewhere: bool,
     /// The identity file beside the data.
     pub(crate) identity: IdentityFile,
     /// How far the log goes; read only when the head alone did not suffice to start.
@@ -75,6 +77,12 @@ pub(crate) fn judge(seen: &Seen, cluster_uid: &str) -> Verdict {
         Wal::Absent if seen.database => {
             let detail = format!("a database without any WAL{}", describe(&seen.identity));
             return Verdict::Wait(State::Damaged, detail);
+        }
+        // Starting beside it would look to its owner as if it were lost.
+        Wal::Absent if seen.elsewhere => {
+            let detail = "data of another layout lies at the root of the volume (member/), where \
+                          this agent does not look";
+            return Verdict::Wait(State::Damaged, detail.into());
         }
         Wal::Absent => {
             let detail = format!("the data directory is empty{}", describe(&seen.identity));

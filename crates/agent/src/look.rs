@@ -25,6 +25,8 @@ pub(crate) fn look(volume: &Path) -> Result<Seen> {
     Ok(Seen {
         wal: look_at_wal(&data)?,
         database: has_database(&data.join("member/snap"))?,
+        elsewhere: has_database(&volume.join("member/snap"))?
+            || !names(&volume.join("member/wal"))?.is_empty(),
         identity: look_at_identity(&volume.join("identity.json"))?,
         log: None,
     })

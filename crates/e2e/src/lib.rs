@@ -1,1 +1,27 @@
-//! (empty)
+//! What every user story on a real cluster needs: a stage (a namespace of its own), the commands a user
+//! types, a look at the members behind the operator's back, and a readable account of what went wrong.
+//!
+//! What must not happen here: a check that belongs to one story only, or a bare sleep.
+
+mod cluster;
+mod commands;
+mod fixtures;
+mod stage;
+mod story;
+mod truth;
+mod wait;
+mod writer;
+
+pub use cluster::Cluster;
+pub use commands::{Answer, Commands};
+pub use fixtures::{document, documents};
+pub use stage::{Disruption, Stage};
+pub use story::{deep, story, tell};
+pub use truth::check_truth;
+pub use wait::{MINUTE, until};
+pub use writer::{Writer, Written};
+
+/// Where the operator lives.
+pub const OPERATOR_NAMESPACE: &str = "etcd-operator-system";
+/// The operator's Deployment.
+pub const OPERATOR: &str = "etcd-operator";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::{EtcdCluster, labels};
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -13,6 +13,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::UnboundedSender;
 
 /// An `EtcdCluster`, or why it cannot be read: one malformed object must not stop the watch of the others.
 pub type Guarded = DeserializeGuard<EtcdCluster>;
@@ -62,23 +63,28 @@ where
         + 'static,
 {
     let selector = format!("{}={}", labels::MANAGED_BY, labels::OPERATOR);
-    watch(api, watcher::Config::default().labels(&selector), trim)
+    watch(api, watcher::Config::default().labels(&selector), trim, |_| {})
 }
 
-/// Watches the clusters.
-pub fn watch_clusters(api: Api<Guarded>) -> (Store<Guarded>, Triggers<Guarded>) {
-    watch(api, watcher::Config::default(), |_| {})
+/// Watches the clusters, and tells of each that is gone.
+pub fn watch_clusters(
+    api: Api<Guarded>,
+    gone: UnboundedSender<Guarded>,
+) -> (Store<Guarded>, Triggers<Guarded>) {
+    watch(api, watcher::Config::default(), |_| {}, move |cluster: &Guarded| {
+        // Nobody listens any more when the operator stops.
+        drop(gone.send(cluster.clone()));
+    })
 }
 
-fn watch<K>(api: Api<K>, config: watcher::Config, trim: fn(&mut K)) -> (Store<K>, Triggers<K>)
+fn watch<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    trim: fn(&mut K),
+    gone: impl Fn(&K) + Send + 'static,
+) -> (Store<K>, Triggers<K>)
 where
-    K: Resource<DynamicType = ()>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug
-        + Send
-        + Sync
-        + 'static,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
     let writer = Writer::<K>::default();
     let store = writer.as_reader();
@@ -87,6 +93,11 @@ where
         .modify(move |object| {
             object.meta_mut().managed_fields = None;
             trim(object);
+        })
+        .inspect_ok(move |event| {
+            if let watcher::Event::Delete(object) = event {
+                gone(object);
+            }
         })
         .reflect(writer)
         .touched_objects();

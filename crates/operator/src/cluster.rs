@@ -1,6 +1,7 @@
 //! The reconcile: observe, decide, act, report. Nothing else.
 
 pub mod act;
+pub mod farewell;
 pub mod observe;
 pub mod report;
 

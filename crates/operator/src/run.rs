@@ -137,7 +137,9 @@ async fn control(
     namespace: Option<&str>,
     stop: impl Future<Output = ()> + Send + Sync + 'static,
 ) {
-    let (clusters, cluster_events) = caches::watch_clusters(caches::scoped(client, namespace));
+    let (tell_gone, mut gone) = tokio::sync::mpsc::unbounded_channel();
+    let (clusters, cluster_events) =
+        caches::watch_clusters(caches::scoped(client, namespace), tell_gone);
     let (statefulsets, statefulset_events) =
         caches::watch_owned(caches::scoped(client, namespace), |_| {});
     let (services, service_events) = caches::watch_owned(caches::scoped(client, namespace), |_| {});
@@ -170,7 +172,15 @@ async fn control(
             pods,
         },
     });
-    Controller::for_stream(cluster_events, clusters)
+    let farewells = {
+        let context = Arc::clone(&context);
+        async move {
+            while let Some(cluster) = gone.recv().await {
+                cluster::farewell::farewell(&cluster, &context).await;
+            }
+        }
+    };
+    let work = Controller::for_stream(cluster_events, clusters)
         .watches_stream(statefulset_events, |object| caches::owner_of(&object))
         .watches_stream(service_events, |object| caches::owner_of(&object))
         .watches_stream(account_events, |object| caches::owner_of(&object))
@@ -180,6 +190,6 @@ async fn control(
         .with_config(ControllerConfig::default().concurrency(options.workers))
         .graceful_shutdown_on(stop)
         .run(cluster::reconcile, cluster::on_error, context)
-        .for_each(|_done| futures::future::ready(()))
-        .await;
+        .for_each(|_done| futures::future::ready(()));
+    futures::future::join(work, farewells).await;
 }

@@ -316,12 +316,17 @@ impl Observed {
         })
     }
 
-    /// This wait was written down before a member was added for it.
+    /// This wait was written down before a member was added for it, and the member that is listed was not
+    /// granted to an earlier wait.
     pub fn may_join(&self, ordinal: u32, pod: &Pod, report: &Report) -> bool {
         let name = self.member_name(ordinal);
-        self.cluster.latched.joins.iter().any(|join| {
-            join.member == name && join.pod_uid == pod.uid && join.nonce == report.nonce
-        })
+        let before = pod.grant.as_ref().filter(|grant| grant.nonce != report.nonce);
+        let before = before.and_then(granted_member);
+        let listed = self.member_of(ordinal).map(|member| member.id);
+        (before.is_none() || before != listed)
+            && self.cluster.latched.joins.iter().any(|join| {
+                join.member == name && join.pod_uid == pod.uid && join.nonce == report.nonce
+            })
     }
 }
 

@@ -57,47 +57,69 @@ pub fn slot() -> impl Strategy<Value = Slot> {
             informed,
         },
     );
-    prop_oneof![
-        3 => Just(Slot::voter()),
-        1 => Just(Slot { listed: Listed::Learner, ..Slot::voter() }),
-        4 => any,
-    ]
+    prop_oneof![3 => Just(Slot::voter()), 1 => growing(), 4 => any]
+}
+
+/// A member on its way to a vote, as it goes when nothing goes wrong.
+fn growing() -> impl Strategy<Value = Slot> {
+    let wait = Slot::empty();
+    prop::sample::select(vec![
+        wait,
+        Slot { join: For::ThisWait, ..wait },
+        Slot { join: For::ThisWait, listed: Listed::New, ..wait },
+        Slot { join: For::ThisWait, listed: Listed::New, grant: For::ThisWait, ..wait },
+        Slot { listed: Listed::New, grant: For::FormerWait, ..wait },
+        Slot { listed: Listed::Learner, ..Slot::voter() },
+        Slot { does: Does::Waits(State::Damaged), join: For::ThisWait, listed: Listed::New, ..wait },
+    ])
+}
+
+/// A healthy cluster with members on their way and one ordinal of any kind.
+fn healthy_slots() -> impl Strategy<Value = Vec<Slot>> {
+    (1..6_usize, prop::collection::vec(growing(), 0..3), prop::option::of(slot())).prop_map(
+        |(voters, growing, odd)| {
+            let voters = std::iter::repeat_n(Slot::voter(), voters);
+            odd.into_iter().chain(voters).chain(growing).collect()
+        },
+    )
+}
+
+/// A cluster that is about to begin.
+fn young_slots() -> impl Strategy<Value = Vec<Slot>> {
+    let quiet = Slot { does: Does::Unknown, ..Slot::empty() };
+    let damaged = Slot { does: Does::Waits(State::Damaged), ..Slot::empty() };
+    let one = prop_oneof![6 => Just(Slot::empty()), 2 => Just(quiet), 1 => Just(damaged), 1 => slot()];
+    prop::collection::vec(one, 1..4)
 }
 
 /// A whole scene of up to nine ordinals.
 pub fn scene() -> impl Strategy<Value = Scene> {
-    let sizes = prop::sample::select(vec![0_u32, 1, 1, 3, 3, 3, 5, 5, 7, 9]);
-    let founder = prop::option::of((
-        0..3_u32,
-        prop_oneof![Just(For::ThisWait), Just(For::FormerWait)],
-    ));
+    let slots = prop_oneof![
+        4 => prop::collection::vec(slot(), 0..10).prop_map(|slots| (slots, None)),
+        3 => healthy_slots().prop_map(|slots| (slots, Some(true))),
+        2 => young_slots().prop_map(|slots| (slots, Some(false))),
+    ];
+    let sizes = prop::sample::select(vec![0_u32, 1, 3, 3, 3, 5, 5, 7, 9]);
+    let founder = prop::option::of((0..3_u32, prop_oneof![Just(For::ThisWait), Just(For::FormerWait)]));
     let flags = (
         prop::bool::weighted(0.75),
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.9),
         prop::bool::weighted(0.1),
     );
-    (
-        sizes,
-        5..8_u8,
-        prop::collection::vec(slot(), 0..10),
-        founder,
-        flags,
-        prop::option::of(0..10_u32),
+    (sizes, 5..8_u8, slots, founder, flags, prop::option::of(0..10_u32)).prop_map(
+        |(size, minor, (slots, known), founder, (formed, resumed, list, drifted), replicas)| Scene {
+            size,
+            minor,
+            slots,
+            formed: known.unwrap_or(formed),
+            resumed,
+            founder,
+            list: list && known != Some(false),
+            drifted,
+            replicas,
+        },
     )
-        .prop_map(
-            |(size, minor, slots, founder, (formed, resumed, list, drifted), replicas)| Scene {
-                size,
-                minor,
-                slots,
-                formed,
-                resumed,
-                founder,
-                list,
-                drifted,
-                replicas,
-            },
-        )
 }
 
 /// What an operator might see of it.

@@ -37,6 +37,7 @@ fn state(wal: Wal, database: bool, identity: IdentityFile, log: Option<Log>) -> 
         &Seen {
             wal,
             database,
+            elsewhere: false,
             identity,
             log,
         },
@@ -145,6 +146,7 @@ fn an_empty_directory_says_whether_a_start_was_granted_before() {
     let seen = Seen {
         wal: Wal::Absent,
         database: false,
+        elsewhere: false,
         identity,
         log: None,
     };
@@ -167,6 +169,7 @@ fn a_log_that_was_not_read_to_its_end_says_so_and_is_not_damaged() {
     let seen = Seen {
         wal: head(),
         database: true,
+        elsewhere: false,
         identity: IdentityFile::Absent,
         log: Some(log),
     };
@@ -175,4 +178,19 @@ fn a_log_that_was_not_read_to_its_end_says_so_and_is_not_damaged() {
     };
     assert_eq!(state, State::Unidentified);
     assert!(detail.contains("goes on"), "{detail}");
+}
+
+#[test]
+fn data_of_another_layout_is_never_taken_for_an_empty_volume() {
+    let seen = Seen {
+        wal: Wal::Absent,
+        database: false,
+        elsewhere: true,
+        identity: IdentityFile::Absent,
+        log: None,
+    };
+    assert!(matches!(
+        judge(&seen, OURS),
+        Verdict::Wait(State::Damaged, _)
+    ));
 }

@@ -55,7 +55,7 @@ pub async fn write(
 }
 
 /// Events are best effort.
-async fn publish(cluster: &EtcdCluster, event: &events::Event, ctx: &Context) {
+pub(crate) async fn publish(cluster: &EtcdCluster, event: &events::Event, ctx: &Context) {
     let published = Event {
         type_: if event.warning {
             EventType::Warning

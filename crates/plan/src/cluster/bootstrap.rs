@@ -118,6 +118,11 @@ fn pursue(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision> {
         let why = format!("{} was let through and is starting", intent.member);
         return Some(Decision::wait(Reason::Bootstrapping, why, SOON));
     }
+    let claim = observed.claims.get(ordinal).map(|claim| &claim.uid);
+    if claim != Some(&intent.claim_uid) {
+        let why = format!("{} may found the cluster, but its claim is not the one it waited on", intent.member);
+        return Some(Decision::wait(Reason::Bootstrapping, why, SOON));
+    }
     let step = Step::Grant {
         ordinal: *ordinal,
         pod_uid: pod.uid.clone(),

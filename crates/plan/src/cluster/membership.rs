@@ -211,7 +211,9 @@ fn let_through(observed: &Observed, list: &MemberList) -> Option<Decision> {
         may.then_some((*ordinal, pod, report, member))
     })?;
     let name = observed.member_name(ordinal);
-    if !is_listed_everywhere(observed, list) {
+    // What is moved aside must not be the last copy, and nobody joins where nobody leads.
+    let led = observed.healthy_voters() >= quorum(list.voters().count());
+    if !led || !is_listed_everywhere(observed, list) {
         let why = format!("waiting until every voter lists {name}");
         return Some(Decision::wait(Reason::StartingMember, why, SOON));
     }

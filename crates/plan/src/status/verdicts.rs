@@ -179,17 +179,24 @@ fn ready(observed: &Observed, decision: &Decision, degraded: &Verdict) -> Verdic
         .map_or(0, |intent| intent.size);
     let healthy = observed.healthy_voters();
     let settled = decision.step == Step::Nothing && decision.reason == Reason::AsExpected;
-    let (status, reason, message) = if settled && degraded.status == Some(false) {
-        (
-            true,
-            Reason::AsExpected,
-            format!("{healthy} of {size} members are healthy"),
-        )
-    } else if settled {
-        (false, degraded.reason, degraded.message.clone())
-    } else {
-        let message = format!("{healthy} of {size} members are healthy: {}", decision.why);
-        (false, decision.reason, message)
+    // The operator never waits for the kubelet's word, but clients do: c-client leads to ready pods only.
+    let unready = observed.pods.iter().find(|(_, pod)| !pod.ready);
+    let (status, reason, message) = match (settled, degraded.status, unready) {
+        (true, Some(false), None) => {
+            (true, Reason::AsExpected, format!("{healthy} of {size} members are healthy"))
+        }
+        (true, Some(false), Some((ordinal, _))) => {
+            let name = observed.member_name(*ordinal);
+            let message = format!(
+                "{healthy} of {size} members are healthy, and {name} is not in the client Service yet"
+            );
+            (false, Reason::StartingPods, message)
+        }
+        (true, _, _) => (false, degraded.reason, degraded.message.clone()),
+        (false, _, _) => {
+            let message = format!("{healthy} of {size} members are healthy: {}", decision.why);
+            (false, decision.reason, message)
+        }
     };
     verdict(ConditionType::Ready, Some(status), reason, message)
 }

@@ -1,0 +1,184 @@
+//! A namespace for one story, restricted as the strictest users have it.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use api::EtcdCluster;
+use etcd::{DirectTcp, Pool};
+use k8s_openapi::api::core::v1::{Event, Namespace};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::commands::Commands;
+use crate::{OPERATOR, OPERATOR_NAMESPACE};
+
+/// Where a story plays.
+#[derive(Clone)]
+pub struct Stage {
+    /// The Kubernetes API.
+    pub client: Client,
+    /// The story's own namespace.
+    pub namespace: String,
+    /// What a user types.
+    pub commands: Commands,
+    pub(crate) pool: Pool,
+}
+
+/// Held by a story that disturbs the operator: such stories play one after the other.
+pub type Disruption = tokio::sync::Mutex<()>;
+
+impl Stage {
+    pub(crate) async fn set(title: &str) -> Result<Self> {
+        let client = Client::try_default()
+            .await
+            .context("no usable kubeconfig")?;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let namespace: Namespace = serde_json::from_value(json!({"metadata": {
+            "generateName": "e2e-",
+            "labels": {"pod-security.kubernetes.io/enforce": "restricted", "etcd-operator-e2e": "true"},
+            "annotations": {"etcd-operator-e2e/story": title},
+        }}))?;
+        let made = namespaces
+            .create(&PostParams::default(), &namespace)
+            .await
+            .context("a namespace cannot be made")?;
+        let namespace = made.metadata.name.context("a namespace without a name")?;
+        Ok(Self {
+            client,
+            commands: Commands::new(&namespace),
+            namespace,
+            pool: Pool::new(Arc::new(DirectTcp)),
+        })
+    }
+
+    /// Objects of one kind in the story's namespace.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// All objects of one kind in the story's namespace.
+    pub async fn list<K>(&self) -> Result<Vec<K>>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        Ok(self.api().list(&ListParams::default()).await?.items)
+    }
+
+    /// A word nobody else uses, for objects that belong to no namespace.
+    pub fn unique(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Creates a cluster.
+    pub async fn create(&self, name: &str, spec: Value) -> Result<Cluster> {
+        let object: EtcdCluster = serde_json::from_value(json!({
+            "apiVersion": "etcd.etcd.io/v1alpha1", "kind": "EtcdCluster",
+            "metadata": {"name": name}, "spec": spec,
+        }))?;
+        self.api::<EtcdCluster>()
+            .create(&PostParams::default(), &object)
+            .await
+            .with_context(|| format!("{name} cannot be created"))?;
+        Ok(self.cluster(name))
+    }
+
+    /// A cluster that is there already.
+    pub fn cluster(&self, name: &str) -> Cluster {
+        Cluster::new(self.clone(), name)
+    }
+
+    /// Reason and message of every event about an object.
+    pub async fn events_of(&self, kind: &str, name: &str) -> Result<Vec<(String, String)>> {
+        let events: Vec<Event> = self.list().await?;
+        let about = events.into_iter().filter(|event| {
+            event.involved_object.kind.as_deref() == Some(kind)
+                && event.involved_object.name.as_deref() == Some(name)
+        });
+        Ok(about
+            .map(|event| {
+                (
+                    event.reason.unwrap_or_default(),
+                    event.message.unwrap_or_default(),
+                )
+            })
+            .collect())
+    }
+
+    /// What there is to see after a story went wrong.
+    pub(crate) async fn account(&self) -> String {
+        let operator = format!("deploy/{OPERATOR}");
+        let conditions = "jsonpath={range .items[*]}{.metadata.name} is {.status.phase}{\"\\n\"}{range .status.conditions[*]}  {.type}={.status} {.reason}: {.message}{\"\\n\"}{end}{end}";
+        let here = &self.commands;
+        let there = Commands::new(OPERATOR_NAMESPACE);
+        let parts: [(&str, &Commands, &[&str]); 5] = [
+            ("clusters", here, &["get", "etcdclusters", "-o", conditions]),
+            (
+                "objects",
+                here,
+                &["get", "pods,pvc,statefulsets,services", "-o", "wide"],
+            ),
+            (
+                "events",
+                here,
+                &["get", "events", "--sort-by=.lastTimestamp"],
+            ),
+            ("operator pods", &there, &["get", "pods", "-o", "wide"]),
+            (
+                "operator log",
+                &there,
+                &["logs", &operator, "--since=5m", "--tail=2000"],
+            ),
+        ];
+        let mut account = String::new();
+        for (title, commands, arguments) in parts {
+            let said = match commands.kubectl(arguments).await {
+                Ok(answer) => format!("{}{}", answer.stdout, answer.stderr),
+                Err(error) => format!("{error:#}"),
+            };
+            let said = if title == "operator log" {
+                self.lines_about_us(&said)
+            } else {
+                said
+            };
+            // Writing to a String cannot fail.
+            writeln!(account, "--- {title}\n{}", said.trim_end()).unwrap_or_default();
+        }
+        account
+    }
+
+    fn lines_about_us(&self, log: &str) -> String {
+        let lines: Vec<&str> = log
+            .lines()
+            .filter(|line| line.contains(&self.namespace) || line.contains("WARN"))
+            .collect();
+        let tail = lines.len().saturating_sub(40);
+        lines.into_iter().skip(tail).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Takes the stage away; Kubernetes does the rest on its own.
+    pub(crate) async fn strike(&self) -> Result<()> {
+        if std::env::var_os("E2E_KEEP").is_some() {
+            crate::tell(&format!("kept: namespace {}", self.namespace));
+            return Ok(());
+        }
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        match namespaces
+            .delete(&self.namespace, &DeleteParams::default())
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            Err(error) => Err(error).context("the namespace cannot be deleted"),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! One story: a stage is set, the story is played, and what went wrong is told before the stage goes.
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::stage::Stage;
+
+/// A story that takes longer hangs.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Plays a story on a stage of its own, or says that it was skipped. The stage goes at the end, also when
+/// the story fails, unless `E2E_KEEP` is set.
+pub fn story<F>(play: impl FnOnce(Stage) -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    let title = std::thread::current()
+        .name()
+        .unwrap_or("a story")
+        .to_owned();
+    if std::env::var_os("E2E").is_none() {
+        tell(&format!("SKIPPED: E2E is not set ({title})"));
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    runtime.block_on(async {
+        let begin = Instant::now();
+        let stage = Stage::set(&title).await.context("the cluster is broken")?;
+        // A task of its own, so that a panic ends the story and not the cleaning up.
+        let played = tokio::time::timeout(PATIENCE, tokio::spawn(play(stage.clone()))).await;
+        let outcome = match played {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(panic)) => Err(anyhow!("{panic}")),
+            Err(elapsed) => Err(anyhow!(elapsed).context("the story hangs")),
+        };
+        let took = begin.elapsed().as_secs_f32();
+        match &outcome {
+            Ok(()) => tell(&format!("PASSED {title} in {took:.1} s")),
+            Err(error) => {
+                let account = stage.account().await;
+                tell(&format!(
+                    "FAILED {title} after {took:.1} s: {error:#}\n{account}"
+                ));
+            }
+        }
+        stage.strike().await?;
+        outcome
+    })
+}
+
+/// Whether the stories that take long are wanted, too.
+pub fn deep() -> bool {
+    std::env::var_os("E2E_DEEP").is_some()
+}
+
+/// Says something that the test runner does not swallow.
+pub fn tell(what: &str) {
+    // Nobody is left to hear that nobody hears.
+    writeln!(std::io::stderr(), "{what}").unwrap_or_default();
+}

@@ -1,0 +1,183 @@
+//! Whether the status tells the truth: every field of it, against the members themselves.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use api::v1alpha1::status::{EtcdClusterStatus, Phase, Role};
+use api::{labels, names};
+use etcd::{Consistency, MemberList, Status};
+
+use crate::cluster::Cluster;
+
+/// Compares the status of a settled cluster with what its members say.
+pub async fn check_truth(cluster: &Cluster, size: u32, version: &str) -> Result<()> {
+    let object = cluster.get().await?;
+    let status = object.status.clone().context("no status")?;
+    let said = ask(cluster).await?;
+    let list = cluster
+        .any_member()
+        .await?
+        .member_list(Consistency::Linearizable)
+        .await?;
+    let size = usize::try_from(size)?;
+    ensure!(
+        said.len() == size && list.members.len() == size,
+        "{} answer and {} are listed, not {size}",
+        said.len(),
+        list.members.len()
+    );
+    check_members(cluster, &status, &said, &list)?;
+    check_fields(cluster, &status, &said, version)?;
+    ensure!(status.observed_generation == object.metadata.generation);
+    for (kind, expected) in [
+        ("Available", "True"),
+        ("Progressing", "False"),
+        ("Degraded", "False"),
+        ("Ready", "True"),
+    ] {
+        let condition = cluster.condition(kind).await?;
+        ensure!(
+            condition.status == expected && !condition.message.is_empty(),
+            "{kind} is {} ({})",
+            condition.status,
+            condition.message
+        );
+        ensure!(condition.observed_generation == object.metadata.generation);
+    }
+    Ok(())
+}
+
+async fn ask(cluster: &Cluster) -> Result<BTreeMap<String, Status>> {
+    let mut said = BTreeMap::new();
+    for (name, member) in cluster.members().await? {
+        let status = member.status().await?;
+        ensure!(
+            status.errors.is_empty(),
+            "{name} reports {:?}",
+            status.errors
+        );
+        said.insert(name, status);
+    }
+    Ok(said)
+}
+
+fn check_members(
+    cluster: &Cluster,
+    status: &EtcdClusterStatus,
+    said: &BTreeMap<String, Status>,
+    list: &MemberList,
+) -> Result<()> {
+    ensure!(
+        status.members.len() == said.len(),
+        "members[] has {} entries",
+        status.members.len()
+    );
+    for member in &status.members {
+        let name = &member.name;
+        let live = said
+            .get(name)
+            .with_context(|| format!("{name} does not exist"))?;
+        let listed = list
+            .members
+            .iter()
+            .find(|listed| listed.id == live.member_id)
+            .with_context(|| format!("etcd does not list {name}"))?;
+        let ordinal = names::ordinal(&cluster.name, name).context("an odd name")?;
+        let namespace = &cluster.stage.namespace;
+        let leads = live.leader == live.member_id;
+        ensure!(
+            !listed.is_learner && listed.name == *name,
+            "{name} is listed as {listed:?}"
+        );
+        ensure!(
+            member.id == Some(format!("{:x}", live.member_id)),
+            "{name}: id {:?}",
+            member.id
+        );
+        ensure!(
+            member.peer_url == Some(names::peer_url(&cluster.name, namespace, ordinal))
+                && listed.peer_urls.first() == member.peer_url.as_ref(),
+            "{name}: peerURL {:?}",
+            member.peer_url
+        );
+        ensure!(
+            member.client_url == Some(names::client_url(&cluster.name, namespace, ordinal))
+                && listed.client_urls.first() == member.client_url.as_ref(),
+            "{name}: clientURL {:?}",
+            member.client_url
+        );
+        ensure!(
+            member.role == Some(if leads { Role::Leader } else { Role::Follower }),
+            "{name}: role {:?}",
+            member.role
+        );
+        ensure!(
+            member.version.as_ref() == Some(&live.version),
+            "{name}: version {:?}",
+            member.version
+        );
+        ensure!(
+            member.ready && member.message.is_none(),
+            "{name}: {:?}",
+            member.message
+        );
+    }
+    Ok(())
+}
+
+fn check_fields(
+    cluster: &Cluster,
+    status: &EtcdClusterStatus,
+    said: &BTreeMap<String, Status>,
+    version: &str,
+) -> Result<()> {
+    let size = i32::try_from(said.len())?;
+    let one = said.values().next().context("nobody answers")?;
+    ensure!(
+        said.values()
+            .all(|live| live.cluster_id == one.cluster_id && live.leader == one.leader),
+        "the members are not one cluster: {said:?}"
+    );
+    ensure!(
+        status.phase == Some(Phase::Running),
+        "phase {:?}",
+        status.phase
+    );
+    ensure!(
+        status.cluster_id == Some(format!("{:x}", one.cluster_id)),
+        "clusterID {:?}",
+        status.cluster_id
+    );
+    ensure!(
+        status.leader_id == Some(format!("{:x}", one.leader)),
+        "leaderID {:?}",
+        status.leader_id
+    );
+    ensure!(
+        status.version.as_deref() == Some(version) && one.version == version,
+        "version {:?}",
+        status.version
+    );
+    ensure!(
+        status.ready_replicas == Some(size) && status.replicas == Some(size),
+        "replicas {:?} of {:?}",
+        status.ready_replicas,
+        status.replicas
+    );
+    ensure!(
+        status.selector == Some(labels::selector_text(&cluster.name)),
+        "selector {:?}",
+        status.selector
+    );
+    let endpoint = names::client_endpoint(&cluster.name, &cluster.stage.namespace);
+    ensure!(
+        status.client_endpoints == [endpoint],
+        "clientEndpoints {:?}",
+        status.client_endpoints
+    );
+    ensure!(
+        status.last_update_time.is_some() && status.incarnation == Some(1),
+        "lastUpdateTime or incarnation is missing"
+    );
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! A member, its pod or its volume goes, while a client writes.
+
+use anyhow::{Context, Result, ensure};
+use e2e::{Cluster, MINUTE, Stage, Writer, check_truth, story, tell, until};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::api::DeleteParams;
+use serde_json::json;
+
+#[test]
+fn a_member_that_lost_its_volume_is_replaced_and_nothing_written_is_lost() -> Result<()> {
+    story(|stage| async move {
+        let cluster = three(&stage, "v3.6.16").await?;
+        let leader = cluster.leader().await?;
+        let victim = ["c-0", "c-1", "c-2"]
+            .into_iter()
+            .find(|name| *name != leader);
+        replace(&cluster, victim.context("everybody leads")?, "3.6.16").await
+    })
+}
+
+#[test]
+fn the_first_member_of_3_5_that_lost_its_volume_is_replaced_too() -> Result<()> {
+    story(|stage| async move {
+        // The founder: its empty volume must never found a second cluster.
+        let cluster = three(&stage, "v3.5.35").await?;
+        replace(&cluster, "c-0", "3.5.35").await
+    })
+}
+
+async fn replace(cluster: &Cluster, victim: &str, version: &str) -> Result<()> {
+    let old = cluster.member(victim).await?.status().await?;
+    let writer = Writer::start(cluster);
+    let claims = cluster.stage.api::<PersistentVolumeClaim>();
+    let claim = format!("data-{victim}");
+    let uid = claims.get(&claim).await?.metadata.uid;
+    claims.delete(&claim, &DeleteParams::default()).await?;
+    let pods = cluster.pods().await?;
+    cluster.kill(pods.get(victim).context("no pod")?).await?;
+    until(format!("{victim} is a new member"), MINUTE * 2, || async {
+        let status = cluster.member(victim).await?.status().await?;
+        ensure!(
+            status.cluster_id == old.cluster_id,
+            "ANOTHER CLUSTER: {:x}",
+            status.cluster_id
+        );
+        Ok(status.member_id != old.member_id && !status.is_learner)
+    })
+    .await?;
+    let took = cluster.ready_within(MINUTE).await?;
+    writer.stop().await?;
+    tell(&format!(
+        "{victim} was a voter again, and {:.1} s later the cluster was Ready",
+        took.as_secs_f32()
+    ));
+    ensure!(
+        claims.get(&claim).await?.metadata.uid != uid,
+        "the claim is the old one"
+    );
+    check_truth(cluster, 3, version).await?;
+    let list = cluster
+        .any_member()
+        .await?
+        .member_list(etcd::Consistency::Linearizable)
+        .await?;
+    let old_id = old.member_id;
+    ensure!(
+        list.members.iter().all(|member| member.id != old_id),
+        "the old member ID is back"
+    );
+    let events = cluster.stage.events_of("EtcdCluster", "c").await?;
+    let removed = format!("{old_id:x}");
+    ensure!(
+        events
+            .iter()
+            .any(|(reason, text)| reason == "MemberRemoved" && text.contains(&removed)),
+        "no event says that {removed} was removed: {events:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_killed_pod_comes_back_as_the_same_member_and_a_killed_leader_does_not_stop_writes()
+-> Result<()> {
+    story(|stage| async move {
+        let cluster = three(&stage, "v3.6.16").await?;
+        let before = ids(&cluster).await?;
+        for role in ["follower", "leader"] {
+            let leader = cluster.leader().await?;
+            let victim = if role == "leader" {
+                leader
+            } else {
+                before
+                    .iter()
+                    .map(|(name, _)| name.clone())
+                    .find(|name| *name != leader)
+                    .context("nobody follows")?
+            };
+            let pod = cluster.pods().await?.remove(&victim).context("no pod")?;
+            let uid = pod.metadata.uid.clone();
+            let writer = Writer::start(&cluster);
+            cluster.kill(&pod).await?;
+            until(format!("{victim} has a new pod"), MINUTE, || async {
+                let pods = cluster.pods().await?;
+                Ok(pods.get(&victim).is_some_and(|pod| pod.metadata.uid != uid))
+            })
+            .await?;
+            until("all members are as before", MINUTE, || async {
+                Ok(ids(&cluster).await? == before)
+            })
+            .await?;
+            let took = cluster.ready().await?;
+            let written = writer.stop().await?;
+            tell(&format!(
+                "{role} killed: Ready again {:.1} s after it answered, longest gap {:.2} s",
+                took.as_secs_f32(),
+                written.longest_gap.as_secs_f32()
+            ));
+            ensure!(
+                written.longest_gap.as_secs() < 10,
+                "writes stood still for {:?}",
+                written.longest_gap
+            );
+        }
+        check_truth(&cluster, 3, "3.6.16").await
+    })
+}
+
+async fn three(stage: &Stage, version: &str) -> Result<Cluster> {
+    let spec = json!({"size": 3, "version": version, "storage": {"size": "1Gi"}});
+    let cluster = stage.create("c", spec).await?;
+    cluster.ready_within(MINUTE * 2).await?;
+    Ok(cluster)
+}
+
+async fn ids(cluster: &Cluster) -> Result<Vec<(String, u64)>> {
+    let mut ids = Vec::new();
+    for (name, member) in cluster.members().await? {
+        ids.push((name, member.status().await?.member_id));
+    }
+    Ok(ids)
+}

@@ -1,0 +1,172 @@
+//! A user deletes a cluster, and gets what the claim policy promised.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::v1alpha1::status::Phase;
+use e2e::{MINUTE, Stage, check_truth, story, tell, until};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Service, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::DeleteParams;
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+/// No deletion takes longer: nothing of ours stands in its way.
+const SOON: Duration = Duration::from_secs(45);
+
+#[test]
+fn a_deleted_cluster_keeps_its_claims_and_a_new_object_resumes_the_data() -> Result<()> {
+    story(|stage| async move {
+        let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
+        let first = stage.create("c", spec.clone()).await?;
+        first.ready().await?;
+        first.put("kept", "before the deletion").await?;
+        let id = first.status().await?.cluster_id;
+        first.delete().await?;
+        // Anew at once, while the former pods are still going.
+        let second = stage.create("c", spec).await?;
+        second.ready_within(MINUTE * 2).await?;
+        ensure!(second.value("kept").await?.as_deref() == Some("before the deletion"));
+        let status = second.status().await?;
+        ensure!(
+            status.cluster_id == id,
+            "another cluster ID: {:?}, not {id:?}",
+            status.cluster_id
+        );
+        ensure!(
+            status.resumed == Some(true),
+            "status.resumed is {:?}",
+            status.resumed
+        );
+        check_truth(&second, 3, "3.6.16").await?;
+        until("an event says that the data was kept", MINUTE, || async {
+            let events = stage.events_of("EtcdCluster", "c").await?;
+            Ok(events
+                .iter()
+                .any(|(reason, text)| reason == "ClusterCreated" && text.contains("kept")))
+        })
+        .await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn with_when_deleted_delete_nothing_is_left() -> Result<()> {
+    story(|stage| async move {
+        let spec = json!({"size": 1, "version": "v3.6.16",
+            "storage": {"size": "1Gi", "claimPolicy": {"whenDeleted": "Delete"}}});
+        let cluster = stage.create("c", spec.clone()).await?;
+        // A second one goes right after it came, before or while its objects are written.
+        let hasty = stage.create("hasty", spec).await?;
+        hasty.delete().await?;
+        cluster.ready().await?;
+        cluster.put("a", "b").await?;
+        cluster.delete().await?;
+        let took = nothing_is_left(&stage).await?;
+        tell(&format!(
+            "nothing was left {:.1} s after the object went",
+            took.as_secs_f32()
+        ));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_policy_that_is_switched_to_retain_before_the_deletion_keeps_the_claims() -> Result<()> {
+    story(|stage| async move {
+        let spec = json!({"size": 1, "version": "v3.6.16",
+            "storage": {"size": "1Gi", "claimPolicy": {"whenDeleted": "Delete"}}});
+        let cluster = stage.create("c", spec).await?;
+        cluster.ready().await?;
+        cluster.put("kept", "after all").await?;
+        let retain = r#"{"spec":{"storage":{"claimPolicy":{"whenDeleted":"Retain"}}}}"#;
+        stage.commands.patch("c", retain).await?.accepted()?;
+        cluster.ready().await?;
+        let claims = stage.api::<PersistentVolumeClaim>();
+        until("the claim has no owner", MINUTE, || async {
+            Ok(claims.get("data-c-0").await?.owner_references().is_empty())
+        })
+        .await?;
+        cluster.delete().await?;
+        until("the pods are gone", SOON, || async {
+            Ok(stage.list::<Pod>().await?.is_empty())
+        })
+        .await?;
+        let claim = claims.get("data-c-0").await?;
+        ensure!(
+            claim.metadata.deletion_timestamp.is_none(),
+            "the claim is being deleted"
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn a_cluster_whose_etcd_never_came_up_can_be_deleted() -> Result<()> {
+    story(|stage| async move {
+        let spec = json!({"size": 3, "repository": "localhost/never/etcd", "version": "v3.6.16",
+            "storage": {"size": "1Gi", "claimPolicy": {"whenDeleted": "Delete"}}});
+        let cluster = stage.create("c", spec).await?;
+        until("the pods cannot start", MINUTE, || async {
+            let pods = cluster.pods().await?;
+            Ok(pods.len() == 3 && cluster.status().await?.phase == Some(Phase::Creating))
+        })
+        .await?;
+        cluster.delete().await?;
+        nothing_is_left(&stage).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_namespace_that_is_deleted_as_a_whole_goes_with_its_cluster() -> Result<()> {
+    story(|stage| async move {
+        let cluster = stage
+            .create("c", json!({"size": 1, "version": "v3.6.16"}))
+            .await?;
+        cluster.ready().await?;
+        let namespaces: Api<Namespace> = Api::all(stage.client.clone());
+        namespaces
+            .delete(&stage.namespace, &DeleteParams::default())
+            .await?;
+        until("the namespace is gone", MINUTE, || async {
+            let left = namespaces.get_opt(&stage.namespace).await?;
+            let why = left
+                .and_then(|left| left.status)
+                .and_then(|status| status.conditions);
+            ensure!(
+                why.is_none() || namespaces.get_opt(&stage.namespace).await?.is_none(),
+                "{why:?}"
+            );
+            Ok(true)
+        })
+        .await
+        .context("something holds the namespace")?;
+        Ok(())
+    })
+}
+
+async fn nothing_is_left(stage: &Stage) -> Result<Duration> {
+    until("nothing is left", SOON, || async {
+        let mut left: Vec<String> = Vec::new();
+        left.extend(names(stage.list::<PersistentVolumeClaim>().await?));
+        left.extend(names(stage.list::<Pod>().await?));
+        left.extend(names(stage.list::<Service>().await?));
+        left.extend(names(stage.list::<StatefulSet>().await?));
+        left.extend(names(stage.list::<PodDisruptionBudget>().await?));
+        left.extend(names(stage.list::<ServiceAccount>().await?));
+        // Every namespace has this one.
+        left.retain(|name| name != "ServiceAccount default");
+        ensure!(left.is_empty(), "left: {left:?}");
+        Ok(true)
+    })
+    .await
+}
+
+fn names<K: kube::Resource<DynamicType = ()>>(objects: Vec<K>) -> Vec<String> {
+    objects
+        .iter()
+        .map(|object| format!("{} {}", K::kind(&()), object.name_any()))
+        .collect()
+}

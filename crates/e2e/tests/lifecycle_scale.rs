@@ -1,0 +1,110 @@
+//! A user changes the size.
+
+use anyhow::{Result, ensure};
+use api::v1alpha1::status::Phase;
+use e2e::{MINUTE, Writer, check_truth, story, tell, until};
+use serde_json::json;
+
+#[test]
+fn one_member_grows_to_three_by_kubectl_scale_and_serves_all_the_while() -> Result<()> {
+    story(|stage| async move {
+        let spec = json!({"size": 1, "version": "v3.6.16", "storage": {"size": "1Gi"}});
+        let cluster = stage.create("c", spec).await?;
+        cluster.ready().await?;
+        let first = cluster.pods().await?["c-0"].metadata.uid.clone();
+        let writer = Writer::start(&cluster);
+        let scale = ["scale", "etcdcluster", "c", "--replicas=3"];
+        stage.commands.kubectl(&scale).await?.accepted()?;
+        cluster.ready().await?;
+        let written = writer.stop().await?;
+        check_truth(&cluster, 3, "3.6.16").await?;
+        ensure!(
+            cluster.pods().await?["c-0"].metadata.uid == first,
+            "the first member was restarted"
+        );
+        ensure!(
+            written.longest_gap.as_secs() < 5,
+            "no write for {:?}",
+            written.longest_gap
+        );
+        until("an event tells the new size", MINUTE, || async {
+            let events = stage.events_of("EtcdCluster", "c").await?;
+            Ok(events.iter().any(|(reason, _)| reason == "ClusterScaled"))
+        })
+        .await?;
+        // The scale subresource reads back what it was told.
+        let get = [
+            "get",
+            "--raw",
+            &format!(
+                "/apis/etcd.etcd.io/v1alpha1/namespaces/{}/etcdclusters/c/scale",
+                stage.namespace
+            ),
+        ];
+        let scale: serde_json::Value =
+            serde_json::from_str(&stage.commands.kubectl(&get).await?.accepted()?)?;
+        ensure!(
+            scale["spec"]["replicas"] == 3 && scale["status"]["replicas"] == 3,
+            "{scale}"
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn size_zero_stops_a_cluster_and_three_starts_it_again_with_its_data() -> Result<()> {
+    story(|stage| async move {
+        let spec = json!({"size": 3, "version": "v3.7.3", "storage": {"size": "1Gi"}});
+        let cluster = stage.create("c", spec).await?;
+        cluster.ready().await?;
+        check_truth(&cluster, 3, "3.7.3").await?;
+        cluster.put("kept", "while stopped").await?;
+        let id = cluster.status().await?.cluster_id;
+        let size = |size: u32| format!(r#"{{"spec":{{"size":{size}}}}}"#);
+        stage.commands.patch("c", &size(0)).await?.accepted()?;
+        let stop = cluster.phase(Phase::Stopped).await?;
+        ensure!(cluster.pods().await?.is_empty(), "pods are left");
+        let status = cluster.status().await?;
+        ensure!(
+            status.ready_replicas.unwrap_or_default() == 0,
+            "{:?}",
+            status.ready_replicas
+        );
+        ensure!(cluster.condition("Available").await?.status == "False");
+        stage.commands.patch("c", &size(3)).await?.accepted()?;
+        let start = cluster.ready().await?;
+        tell(&format!(
+            "stopped in {:.1} s, started in {:.1} s",
+            stop.as_secs_f32(),
+            start.as_secs_f32()
+        ));
+        ensure!(stop.as_secs() < 30, "stopping took {stop:?}");
+        ensure!(cluster.value("kept").await?.as_deref() == Some("while stopped"));
+        ensure!(
+            cluster.status().await?.cluster_id == id,
+            "another cluster ID"
+        );
+        check_truth(&cluster, 3, "3.7.3").await
+    })
+}
+
+#[test]
+fn a_cluster_that_was_created_with_size_zero_stays_stopped_until_it_is_asked_for() -> Result<()> {
+    story(|stage| async move {
+        let cluster = stage
+            .create("c", json!({"size": 0, "version": "v3.6.16"}))
+            .await?;
+        cluster.phase(Phase::Stopped).await?;
+        ensure!(
+            cluster.pods().await?.is_empty(),
+            "size 0 became something else"
+        );
+        stage
+            .commands
+            .patch("c", r#"{"spec":{"size":1}}"#)
+            .await?
+            .accepted()?;
+        cluster.ready().await?;
+        check_truth(&cluster, 1, "3.6.16").await
+    })
+}

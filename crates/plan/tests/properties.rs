@@ -1,0 +1,341 @@
+//! Properties of every decision, on random observations of up to nine members. Each invariant of the
+//! design has one that is named after it and stated in terms of how the scene was painted, not of how
+//! the rules or the runtime check read it.
+
+use gate::{Action, State};
+use plan::observed::{Process, quorum};
+use plan::shape::decide_shape;
+use plan::{Decision, Observed, Step, decide, invariants};
+use proptest::prelude::*;
+use testkit::Scene;
+use testkit::scene::{CLUSTER, Does, For, Listed, Slot, UID, member_id, nonce, pod_uid};
+use testkit::strategies::scene;
+
+fn slot(scene: &Scene, ordinal: u32) -> Slot {
+    scene.slots[usize::try_from(ordinal).unwrap()]
+}
+
+fn slot_of(scene: &Scene, id: u64) -> Slot {
+    let ordinal = (0..9).find(|ordinal| member_id(*ordinal) == id).unwrap();
+    slot(scene, ordinal)
+}
+
+fn voters(scene: &Scene) -> impl Iterator<Item = &Slot> {
+    scene.slots.iter().filter(|slot| slot.listed == Listed::Voter)
+}
+
+/// Healthy in the sense of the design: known to serve this cluster, and to follow a leader.
+fn takes_part(slot: &Slot) -> bool {
+    matches!(slot.does, Does::Serves | Does::Lags)
+}
+
+/// A member that was let through and has not been heard of since.
+fn grant_is_open(scene: &Scene) -> bool {
+    let bootstraps = |ordinal: usize| {
+        !scene.formed
+            && scene.founder.is_some_and(|(f, _)| usize::try_from(f).unwrap() == ordinal)
+    };
+    scene.slots.iter().enumerate().any(|(ordinal, slot)| {
+        let waits_anew = matches!(slot.does, Does::Waits(_) | Does::WaitsWithStranger)
+            && slot.grant == For::FormerWait;
+        let granted = slot.grant != For::Nobody && !bootstraps(ordinal);
+        slot.listed == Listed::New && slot.does != Does::Absent && granted && !waits_anew
+    })
+}
+
+fn is_blank(slot: Slot) -> bool {
+    matches!(slot.does, Does::Waits(State::Empty | State::Damaged))
+}
+
+/// A step that cannot be taken back.
+fn commits(step: &Step) -> bool {
+    match step {
+        Step::Grant { .. }
+        | Step::AddLearner { .. }
+        | Step::Promote { .. }
+        | Step::RemoveMember { .. } => true,
+        Step::Nothing
+        | Step::Wait
+        | Step::Refuse
+        | Step::Release
+        | Step::ApplyObjects(_)
+        | Step::Latch(_) => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        max_global_rejects: 1_000_000, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn never_proposes_what_the_invariants_refuse(scene in scene()) {
+        let observed = scene.observed();
+        let decision = decide(&observed);
+        prop_assert_eq!(invariants::check(&observed, &decision.step), Ok(()), "{:?}", decision);
+        prop_assert!(!decision.why.is_empty());
+    }
+
+    #[test]
+    fn decides_the_same_on_the_same_facts(scene in scene()) {
+        prop_assert_eq!(decide(&scene.observed()), decide(&scene.observed()));
+    }
+
+    #[test]
+    fn invariant_1_no_voluntary_step_leaves_fewer_healthy_voters_than_a_quorum(scene in scene()) {
+        let (all, healthy) = (voters(&scene).count(), voters(&scene).filter(|s| takes_part(s)).count());
+        match decide(&scene.observed()).step {
+            Step::RemoveMember { id, .. } => {
+                let gone = slot_of(&scene, id);
+                let left = all - usize::from(gone.listed == Listed::Voter);
+                prop_assert!(!takes_part(&gone));
+                prop_assert!(healthy >= quorum(all) && healthy >= quorum(left));
+            }
+            Step::Promote { id, .. } => {
+                prop_assert!(takes_part(&slot_of(&scene, id)));
+                prop_assert!(healthy + 1 >= quorum(all + 1), "{} of {}", healthy, all);
+            }
+            Step::ApplyObjects(shape) => {
+                let highest = scene.slots.iter().rposition(|slot| slot.listed != Listed::No);
+                let needed = highest.filter(|_| scene.list).map_or(0, |highest| highest + 1);
+                let stopped = scene.size == 0;
+                prop_assert!(stopped || usize::try_from(shape.replicas).unwrap() >= needed);
+            }
+            _other => {}
+        }
+    }
+
+    #[test]
+    fn invariant_1_the_member_list_stands_still_while_a_grant_is_open(scene in scene()) {
+        let step = decide(&scene.observed()).step;
+        let changes = matches!(step, Step::AddLearner { .. } | Step::RemoveMember { .. });
+        prop_assert!(!(changes && grant_is_open(&scene)), "{:?}", step);
+    }
+
+    #[test]
+    fn invariant_2_nobody_bootstraps_who_was_not_written_down_first(scene in scene()) {
+        if let Step::Grant { ordinal, grant, .. } = decide(&scene.observed()).step
+            && let Action::Bootstrap { token, .. } = grant.action
+        {
+            prop_assert!(!scene.formed);
+            prop_assert_eq!(scene.founder, Some((ordinal, For::ThisWait)));
+            prop_assert_eq!(token, format!("{UID}-1"));
+        }
+    }
+
+    #[test]
+    fn invariant_2_another_founder_needs_another_incarnation(scene in scene()) {
+        let observed = scene.observed();
+        if let Step::Latch(new) = decide(&observed).step {
+            let old = &observed.cluster.latched;
+            let begins = new.bootstrap.is_some() && new.bootstrap != old.bootstrap;
+            prop_assert!(!(begins && scene.formed));
+            let later = old.bootstrap.is_none() || new.incarnation > old.incarnation;
+            prop_assert!(!begins || later);
+            prop_assert!(!scene.formed || new.cluster_id == Some(CLUSTER));
+        }
+    }
+
+    #[test]
+    fn invariant_2_clients_come_only_once_the_cluster_id_is_latched(mut scene in scene()) {
+        scene.drifted = true;
+        if let Some(shape) = decide_shape(&scene.observed()) {
+            prop_assert_eq!(shape.client_service, scene.formed);
+        }
+    }
+
+    #[test]
+    fn invariant_2_nothing_begins_again_where_clients_were_let_in(mut scene in scene()) {
+        scene.formed = false;
+        let mut observed = scene.observed();
+        observed.objects.client_service = true;
+        let begins = match decide(&observed).step {
+            Step::Latch(new) => new.bootstrap != observed.cluster.latched.bootstrap,
+            Step::Grant { grant, .. } => matches!(grant.action, Action::Bootstrap { .. }),
+            _other => false,
+        };
+        prop_assert!(!begins);
+    }
+
+    #[test]
+    fn invariant_3_only_the_wait_that_stands_is_granted(scene in scene()) {
+        if let Step::Grant { ordinal, pod_uid: uid, grant } = decide(&scene.observed()).step {
+            prop_assert!(matches!(slot(&scene, ordinal).does, Does::Waits(_) | Does::WaitsWithStranger));
+            prop_assert_eq!((uid, grant.nonce), (pod_uid(ordinal), nonce(ordinal, For::ThisWait)));
+        }
+    }
+
+    #[test]
+    fn invariant_3_a_member_id_is_granted_at_most_once(scene in scene()) {
+        if let Step::Grant { ordinal, grant, .. } = decide(&scene.observed()).step
+            && let Action::Join { member_id: id, .. } = grant.action
+        {
+            let slot = slot(&scene, ordinal);
+            prop_assert_eq!((slot.listed, slot.join), (Listed::New, For::ThisWait));
+            prop_assert_eq!(id, format!("{:x}", member_id(ordinal)));
+            // The pod carries no grant of this ID yet, for whatever wait.
+            prop_assert_eq!(slot.grant, For::Nobody);
+        }
+    }
+
+    #[test]
+    fn invariant_3_a_wait_is_written_down_before_a_member_is_added_for_it(scene in scene()) {
+        if let Step::AddLearner { ordinal, .. } = decide(&scene.observed()).step {
+            let slot = slot(&scene, ordinal);
+            prop_assert!(is_blank(slot) && slot.join == For::ThisWait && slot.listed == Listed::No);
+        }
+    }
+
+    #[test]
+    fn invariant_4_a_second_learner_only_where_every_member_is_seen_on_3_6(scene in scene()) {
+        if let Step::AddLearner { .. } = decide(&scene.observed()).step {
+            let listed = || scene.slots.iter().filter(|slot| slot.listed != Listed::No);
+            let learners = listed().filter(|slot| slot.listed != Listed::Voter).count();
+            let seen = listed().filter(|slot| slot.listed != Listed::New).all(|slot| {
+                matches!(
+                    slot.does,
+                    Does::Serves | Does::Lags | Does::Leaderless | Does::ServesStranger
+                )
+            });
+            prop_assert!(learners == 0 || (scene.minor >= 6 && seen));
+        }
+    }
+
+    #[test]
+    fn invariant_4_only_a_learner_that_has_caught_up_is_promoted(scene in scene()) {
+        if let Step::Promote { id, .. } = decide(&scene.observed()).step {
+            let slot = slot_of(&scene, id);
+            prop_assert_eq!((slot.listed, slot.does), (Listed::Learner, Does::Serves));
+        }
+    }
+
+    #[test]
+    fn invariant_5_a_member_leaves_the_list_before_its_data_goes(scene in scene()) {
+        if let Step::Grant { ordinal, grant, .. } = decide(&scene.observed()).step
+            && let Action::Join { discard: true, .. } = grant.action
+        {
+            // What is moved aside belonged to a member that is no longer listed: this one is new.
+            prop_assert_eq!(slot(&scene, ordinal).listed, Listed::New);
+        }
+    }
+
+    #[test]
+    fn invariant_6_what_may_be_the_last_copy_is_left_alone(scene in scene()) {
+        let (all, healthy) = (voters(&scene).count(), voters(&scene).filter(|s| takes_part(s)).count());
+        match decide(&scene.observed()).step {
+            Step::Grant { ordinal, grant, .. } => {
+                let state = slot(&scene, ordinal).does;
+                match grant.action {
+                    Action::Join { discard, .. } => {
+                        prop_assert!(is_blank(slot(&scene, ordinal)));
+                        prop_assert_eq!(discard, state == Does::Waits(State::Damaged));
+                        prop_assert!(!discard || healthy >= quorum(all));
+                    }
+                    Action::Bootstrap { discard, .. } => {
+                        prop_assert_eq!(discard, state == Does::Waits(State::Damaged));
+                    }
+                    Action::Resume { .. } => {}
+                }
+            }
+            Step::RemoveMember { ordinal, .. } => prop_assert!(is_blank(slot(&scene, ordinal))),
+            _other => {}
+        }
+    }
+
+    #[test]
+    fn invariant_7_no_step_rests_on_a_pod_that_does_not_answer(scene in scene()) {
+        let decision = decide(&scene.observed());
+        let ordinal = match decision.step {
+            Step::Grant { ordinal, .. }
+            | Step::AddLearner { ordinal, .. }
+            | Step::Promote { ordinal, .. }
+            | Step::RemoveMember { ordinal, .. } => ordinal,
+            _other => return Ok(()),
+        };
+        prop_assert_ne!(slot(&scene, ordinal).does, Does::Unknown);
+        let bootstraps_or_resumes = matches!(
+            &decision.step,
+            Step::Grant { grant, .. } if !matches!(grant.action, Action::Join { .. })
+        );
+        prop_assert!(scene.list || bootstraps_or_resumes);
+    }
+
+    #[test]
+    fn invariant_7_what_is_decided_half_blind_is_allowed_with_open_eyes(
+        scene in scene(), hidden in prop::collection::btree_set(0..9_u32, 1..4), list in any::<bool>(),
+    ) {
+        let open = scene.observed();
+        let mut blind: Observed = open.clone();
+        for ordinal in &hidden {
+            if let Some(pod) = blind.pods.get_mut(ordinal) {
+                pod.process = Process::Unknown;
+            }
+        }
+        if list {
+            blind.etcd.members = None;
+        }
+        let step = decide(&blind).step;
+        prop_assume!(commits(&step));
+        prop_assert_eq!(invariants::check(&open, &step), Ok(()), "{:?}", step);
+    }
+
+    #[test]
+    fn invariant_7_no_pod_goes_because_the_member_list_could_not_be_read(scene in scene()) {
+        let known = scene.observed();
+        let mut blind = known.clone();
+        blind.etcd.members = None;
+        let (Some(known), Some(unknown)) = (decide_shape(&known), decide_shape(&blind)) else {
+            return Ok(());
+        };
+        let kept = scene.replicas.map_or(0, |live| live.min(known.replicas));
+        prop_assert!(unknown.replicas >= kept);
+    }
+
+    #[test]
+    fn invariant_8_readiness_of_a_pod_changes_no_decision(scene in scene()) {
+        let observed = scene.observed();
+        let decision: Decision = decide(&observed);
+        let mut other = observed;
+        for pod in other.pods.values_mut() {
+            pod.ready = !pod.ready;
+        }
+        prop_assert_eq!(decide(&other), decision);
+    }
+}
+
+/// A property proves nothing about steps that are never reached.
+#[test]
+fn the_random_scenes_reach_every_kind_of_step() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let strategy = scene();
+    let mut reached = std::collections::BTreeMap::<&str, usize>::new();
+    for _ in 0..3000 {
+        let scene = strategy.new_tree(&mut runner).unwrap().current();
+        *reached.entry(kind(&decide(&scene.observed()).step)).or_default() += 1;
+    }
+    println!("{reached:?}");
+    for wanted in ["add", "apply", "bootstrap", "join", "latch", "promote", "remove", "resume"] {
+        assert!(reached.get(wanted).is_some_and(|count| *count >= 30), "{wanted}: {reached:?}");
+    }
+}
+
+fn kind(step: &Step) -> &'static str {
+    match step {
+        Step::Nothing => "nothing",
+        Step::Wait => "wait",
+        Step::Refuse => "refuse",
+        Step::Release => "release",
+        Step::ApplyObjects(_) => "apply",
+        Step::Latch(_) => "latch",
+        Step::Grant { grant, .. } => match grant.action {
+            Action::Bootstrap { .. } => "bootstrap",
+            Action::Join { .. } => "join",
+            Action::Resume { .. } => "resume",
+        },
+        Step::AddLearner { .. } => "add",
+        Step::Promote { .. } => "promote",
+        Step::RemoveMember { .. } => "remove",
+    }
+}

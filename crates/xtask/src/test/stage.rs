@@ -1,0 +1,302 @@
+//! The stages, each a command or a call, in the order in which they run.
+
+use std::io::{BufRead, BufReader, PipeReader};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::spawn;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::counts::Counts;
+use crate::cluster::{self, ETCDS, Layout, Target};
+use crate::deploy::{deploy, root};
+use crate::generate::generate;
+use crate::tidy::tidy;
+use crate::tools::output;
+
+/// One stage. The variants are documented for `--help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Stage {
+    /// Formatting
+    Fmt,
+    /// Lints
+    Clippy,
+    /// Documentation builds without a warning
+    Doc,
+    /// The rules of the house
+    Tidy,
+    /// Unit and property tests
+    Unit,
+    /// Compile the local cluster and every etcd
+    Build,
+    /// The client and the gate against real etcd binaries
+    Etcd,
+    /// Generated files are fresh
+    Generate,
+    /// Start the local cluster
+    Up,
+    /// Install the operator from its chart
+    Deploy,
+    /// User stories, several at a time
+    E2e,
+    /// Stories that disturb others, one at a time
+    E2eAlone,
+}
+
+/// Test binaries of e2e that take the operator or a node away from everybody.
+const DISRUPTIVE: [&str; 2] = ["lifecycle_operator", "fault_"];
+
+/// What the stages work with.
+pub(super) struct Bench<'a> {
+    layout: &'a Layout,
+    context: Option<&'a str>,
+    deep: bool,
+    counts: Counts,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(layout: &'a Layout, context: Option<&'a str>, deep: bool) -> Self {
+        Self {
+            layout,
+            context,
+            deep,
+            counts: Counts::default(),
+        }
+    }
+
+    pub(super) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+impl Stage {
+    pub(super) const ALL: [Self; 12] = [
+        Self::Fmt,
+        Self::Clippy,
+        Self::Doc,
+        Self::Tidy,
+        Self::Unit,
+        Self::Build,
+        Self::Etcd,
+        Self::Generate,
+        Self::Up,
+        Self::Deploy,
+        Self::E2e,
+        Self::E2eAlone,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Fmt => "fmt",
+            Self::Clippy => "clippy",
+            Self::Doc => "doc",
+            Self::Tidy => "tidy",
+            Self::Unit => "unit",
+            Self::Build => "build",
+            Self::Etcd => "etcd",
+            Self::Generate => "generate",
+            Self::Up => "up",
+            Self::Deploy => "deploy",
+            Self::E2e => "e2e",
+            Self::E2eAlone => "e2e-alone",
+        }
+    }
+
+    /// Whether it needs more than cargo.
+    pub(super) fn is_slow(self) -> bool {
+        !matches!(
+            self,
+            Self::Fmt | Self::Clippy | Self::Doc | Self::Tidy | Self::Unit
+        )
+    }
+
+    /// Whether a failure can be understood only with the cluster's state.
+    pub(super) fn needs_cluster(self) -> bool {
+        matches!(self, Self::Deploy | Self::E2e | Self::E2eAlone)
+    }
+
+    pub(super) fn run(self, bench: &mut Bench<'_>) -> Result<()> {
+        let layout = bench.layout;
+        match self {
+            Self::Fmt => bench.cargo("fmt --all --check", &[]),
+            Self::Clippy => bench.cargo(
+                "clippy --workspace --all-targets --locked -- -D warnings",
+                &[],
+            ),
+            Self::Doc => bench.cargo(
+                "doc --workspace --no-deps --document-private-items --locked",
+                &[("RUSTDOCFLAGS", "-D warnings".into())],
+            ),
+            Self::Tidy => tidy(),
+            // The stories of e2e would only say that they were skipped.
+            Self::Unit => {
+                bench.cargo_test("--workspace --exclude e2e", "", &[])?;
+                bench.cargo_test("--package e2e --lib", "", &[])
+            }
+            Self::Build => cluster::build(layout, cluster::KUBERNETES).map(drop),
+            Self::Etcd => {
+                let binaries = ("ETCD_BINARIES", etcd_binaries(layout)?.into_os_string());
+                bench.cargo_test("--package etcd --package agent --tests", "", &[binaries])
+            }
+            Self::Generate => generate(layout, true),
+            Self::Up => cluster::ensure_up(layout),
+            Self::Deploy => deploy(layout, &bench.target()?, &[]).map(drop),
+            Self::E2e => bench.e2e("--test-threads=3", |name| !is_disruptive(name)),
+            Self::E2eAlone => bench.e2e("--test-threads=1", is_disruptive),
+        }
+    }
+}
+
+type Variable = (&'static str, std::ffi::OsString);
+
+impl Bench<'_> {
+    fn target(&self) -> Result<Target> {
+        Target::resolve(self.layout, self.context)
+    }
+
+    fn cargo(&mut self, words: &str, variables: &[Variable]) -> Result<()> {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(words.split(' ')).envs(variables.iter().cloned());
+        self.stream(command)
+    }
+
+    /// `--no-fail-fast`: a stage tells all that is wrong with it.
+    fn cargo_test(&mut self, selection: &str, options: &str, variables: &[Variable]) -> Result<()> {
+        let mut command = Command::new(env!("CARGO"));
+        self.test_words(&mut command, selection, options);
+        command.envs(variables.iter().cloned());
+        self.stream(command)
+    }
+
+    fn test_words(&self, command: &mut Command, selection: &str, options: &str) {
+        command
+            .args(["test", "--no-fail-fast", "--locked"])
+            .args(selection.split(' '))
+            .arg("--")
+            .args(options.split(' ').filter(|word| !word.is_empty()))
+            .env("INSTA_UPDATE", "no");
+        if self.deep {
+            command.env("PROPTEST_CASES", "4096").env("E2E_DEEP", "1");
+        }
+    }
+
+    fn e2e(&mut self, options: &str, wanted: fn(&str) -> bool) -> Result<()> {
+        let stories = stories()?;
+        let selection: Vec<String> = stories
+            .into_iter()
+            .filter(|name| wanted(name))
+            .map(|name| format!("--test {name}"))
+            .collect();
+        if selection.is_empty() {
+            eprintln!("no such stories yet");
+            return Ok(());
+        }
+        let selection = format!("--package e2e {}", selection.join(" "));
+        let mut command = self.target()?.command(env!("CARGO"));
+        self.test_words(&mut command, &selection, options);
+        command.env("E2E", "1");
+        self.stream(command)
+    }
+
+    /// Runs a command whose output goes to stderr as it comes, and is counted.
+    fn stream(&mut self, mut command: Command) -> Result<()> {
+        let (reader, writer) = std::io::pipe()?;
+        command
+            .current_dir(root())
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone()?)
+            .stderr(writer);
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+        let line = format!("cargo {}", words.join(" "));
+        eprintln!("$ {line}");
+        let child = command.spawn().with_context(|| format!("start {line}"))?;
+        // It holds the writing end, which must close for the reading end to end.
+        drop(command);
+        let (sender, lines) = channel();
+        drop(spawn(move || pass_on(reader, &sender)));
+        let status = self.follow(child, &lines)?;
+        ensure!(status.success(), "{line} ended with {status}");
+        Ok(())
+    }
+
+    /// Until the command has ended and is silent: what it left running may hold the pipe open for ever.
+    fn follow(&mut self, mut child: Child, lines: &Receiver<String>) -> Result<ExitStatus> {
+        loop {
+            match lines.recv_timeout(Duration::from_millis(300)) {
+                Ok(line) => {
+                    eprintln!("{line}");
+                    self.counts.read(&line);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(status) = child.try_wait()? {
+                        return Ok(status);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(child.wait()?),
+            }
+        }
+    }
+}
+
+fn pass_on(reader: PipeReader, lines: &Sender<String>) {
+    for line in BufReader::new(reader).split(b'\n') {
+        let Ok(line) = line else { return };
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if lines.send(line).is_err() {
+            return;
+        }
+    }
+}
+
+fn is_disruptive(story: &str) -> bool {
+    DISRUPTIVE.iter().any(|prefix| story.starts_with(prefix))
+}
+
+/// The test binaries of e2e.
+fn stories() -> Result<Vec<String>> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(root());
+    let metadata: Value = serde_json::from_str(&output(&mut cargo)?)?;
+    let list = |value: &Value, key: &str| {
+        let list = value.get(key).and_then(Value::as_array).cloned();
+        list.unwrap_or_default()
+    };
+    let is_test = |target: &Value| list(target, "kind").iter().any(|kind| kind == "test");
+    let mut names = Vec::new();
+    for package in list(&metadata, "packages") {
+        if package.get("name").is_some_and(|name| name == "e2e") {
+            let targets = list(&package, "targets").into_iter().filter(is_test);
+            names.extend(targets.filter_map(|target| Some(target.get("name")?.as_str()?.to_owned())));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// A directory with `3.5.35/etcd` and so on, as the tests want it.
+fn etcd_binaries(layout: &Layout) -> Result<PathBuf> {
+    let directory = layout.cache().join("etcd-binaries");
+    for version in ETCDS {
+        let (binary, place) = (layout.bin("etcd", version), directory.join(version));
+        ensure!(
+            binary.is_file(),
+            "etcd {version} is not built\nhint: `cargo xtask cluster build`"
+        );
+        std::fs::create_dir_all(&place)?;
+        let link = place.join("etcd");
+        if std::fs::read_link(&link).is_ok_and(|present| present == binary) {
+            continue;
+        }
+        if link.symlink_metadata().is_ok() {
+            std::fs::remove_file(&link)?;
+        }
+        symlink(&binary, &link).with_context(|| format!("link {}", link.display()))?;
+    }
+    Ok(directory)
+}
