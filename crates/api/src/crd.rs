@@ -44,10 +44,14 @@ pub fn etcd_cluster() -> Result<CustomResourceDefinition, CrdError> {
     for path in MAPS {
         set(schema, path, "maxProperties", json!(MAX_PROPERTIES))?;
     }
-    for list in [["status", "conditions"]] {
-        set(schema, &list, "x-kubernetes-list-type", json!("map"))?;
-        set(schema, &list, "x-kubernetes-list-map-keys", json!(["type"]))?;
-    }
+    let conditions = &["status", "conditions"];
+    set(schema, conditions, "x-kubernetes-list-type", json!("map"))?;
+    set(
+        schema,
+        conditions,
+        "x-kubernetes-list-map-keys",
+        json!(["type"]),
+    )?;
     for rule in RULES {
         add_rule(schema, rule)?;
     }

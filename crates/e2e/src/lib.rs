@@ -16,7 +16,7 @@ pub use cluster::Cluster;
 pub use commands::{Answer, Commands};
 pub use fixtures::{document, documents};
 pub use stage::{Disruption, Stage};
-pub use story::{deep, story, tell};
+pub use story::{Failed, Played, deep, story, tell};
 pub use truth::check_truth;
 pub use wait::{MINUTE, until};
 pub use writer::{Writer, Written};

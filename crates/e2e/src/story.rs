@@ -10,9 +10,21 @@ use crate::stage::Stage;
 /// A story that takes longer hangs.
 const PATIENCE: Duration = Duration::from_mins(5);
 
+/// How a story ended.
+pub type Played = std::result::Result<(), Failed>;
+
+/// A story failed. Why was told at once, and is not told again by the test runner.
+pub struct Failed;
+
+impl std::fmt::Debug for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the story failed, as told above")
+    }
+}
+
 /// Plays a story on a stage of its own, or says that it was skipped. The stage goes at the end, also when
 /// the story fails, unless `E2E_KEEP` is set.
-pub fn story<F>(play: impl FnOnce(Stage) -> F) -> Result<()>
+pub fn story<F>(play: impl FnOnce(Stage) -> F) -> Played
 where
     F: Future<Output = Result<()>> + Send + 'static,
 {
@@ -24,13 +36,23 @@ where
         tell(&format!("SKIPPED: E2E is not set ({title})"));
         return Ok(());
     }
+    perform(&title, play).map_err(|error| {
+        tell(&format!("FAILED {title}: {error:#}"));
+        Failed
+    })
+}
+
+fn perform<F>(title: &str, play: impl FnOnce(Stage) -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>> + Send + 'static,
+{
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("no runtime")?;
     runtime.block_on(async {
         let begin = Instant::now();
-        let stage = Stage::set(&title).await.context("the cluster is broken")?;
+        let stage = Stage::set(title).await.context("the cluster is broken")?;
         // A task of its own, so that a panic ends the story and not the cleaning up.
         let played = tokio::time::timeout(PATIENCE, tokio::spawn(play(stage.clone()))).await;
         let outcome = match played {
@@ -39,14 +61,10 @@ where
             Err(elapsed) => Err(anyhow!(elapsed).context("the story hangs")),
         };
         let took = begin.elapsed().as_secs_f32();
-        match &outcome {
-            Ok(()) => tell(&format!("PASSED {title} in {took:.1} s")),
-            Err(error) => {
-                let account = stage.account().await;
-                tell(&format!(
-                    "FAILED {title} after {took:.1} s: {error:#}\n{account}"
-                ));
-            }
+        if outcome.is_err() {
+            tell(&stage.account().await);
+        } else {
+            tell(&format!("PASSED {title} in {took:.1} s"));
         }
         stage.strike().await?;
         outcome

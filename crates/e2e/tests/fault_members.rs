@@ -1,13 +1,13 @@
 //! A member, its pod or its volume goes, while a client writes.
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, MINUTE, Stage, Writer, check_truth, story, tell, until};
+use e2e::{Cluster, MINUTE, Played, Stage, Writer, check_truth, story, tell, until};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::DeleteParams;
 use serde_json::json;
 
 #[test]
-fn a_member_that_lost_its_volume_is_replaced_and_nothing_written_is_lost() -> Result<()> {
+fn a_member_that_lost_its_volume_is_replaced_and_nothing_written_is_lost() -> Played {
     story(|stage| async move {
         let cluster = three(&stage, "v3.6.16").await?;
         let leader = cluster.leader().await?;
@@ -19,7 +19,7 @@ fn a_member_that_lost_its_volume_is_replaced_and_nothing_written_is_lost() -> Re
 }
 
 #[test]
-fn the_first_member_of_3_5_that_lost_its_volume_is_replaced_too() -> Result<()> {
+fn the_first_member_of_3_5_that_lost_its_volume_is_replaced_too() -> Played {
     story(|stage| async move {
         // The founder: its empty volume must never found a second cluster.
         let cluster = three(&stage, "v3.5.35").await?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::Phase;
-use e2e::{Cluster, MINUTE, story, tell};
+use e2e::{Cluster, MINUTE, Played, story, tell};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Api;
@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 #[test]
-fn an_image_that_does_not_exist_is_named_and_the_cluster_goes_on_once_it_does() -> Result<()> {
+fn an_image_that_does_not_exist_is_named_and_the_cluster_goes_on_once_it_does() -> Played {
     story(|stage| async move {
         let repository = format!("localhost/{}/etcd", stage.unique());
         let spec = json!({"size": 1, "repository": repository, "version": "v3.6.16", "storage": {"size": "1Gi"}});
@@ -74,7 +74,7 @@ fn a_pod_that_fits_on_no_node_is_told_in_the_schedulers_words_and_goes_on_once_t
 }
 
 #[test]
-fn more_cpu_than_any_node_has_is_told_in_the_schedulers_words() -> Result<()> {
+fn more_cpu_than_any_node_has_is_told_in_the_schedulers_words() -> Played {
     story(|stage| async move {
         let spec =
             json!({"size": 3, "version": "v3.6.16", "resources": {"requests": {"cpu": "1000"}}});
@@ -89,7 +89,7 @@ fn more_cpu_than_any_node_has_is_told_in_the_schedulers_words() -> Result<()> {
 }
 
 #[test]
-fn a_claim_that_cannot_bind_is_told_and_the_cluster_goes_on_once_it_can() -> Result<()> {
+fn a_claim_that_cannot_bind_is_told_and_the_cluster_goes_on_once_it_can() -> Played {
     story(|stage| async move {
         let class = format!("{}-late", stage.unique());
         let spec = json!({"size": 1, "version": "v3.6.16", "storage": {"size": "1Gi", "storageClassName": class}});

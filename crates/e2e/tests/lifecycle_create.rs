@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use api::labels;
-use e2e::{Cluster, MINUTE, Stage, check_truth, story, tell, until};
+use e2e::{Cluster, MINUTE, Played, Stage, check_truth, story, tell, until};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -14,7 +14,7 @@ use kube::api::ListParams;
 use serde_json::json;
 
 #[test]
-fn three_members_of_3_6_become_ready_and_the_status_tells_the_truth() -> Result<()> {
+fn three_members_of_3_6_become_ready_and_the_status_tells_the_truth() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
         let cluster = stage.create("c", spec).await?;
@@ -35,7 +35,7 @@ fn three_members_of_3_6_become_ready_and_the_status_tells_the_truth() -> Result<
 }
 
 #[test]
-fn one_and_three_members_of_3_5_live_side_by_side_in_one_namespace() -> Result<()> {
+fn one_and_three_members_of_3_5_live_side_by_side_in_one_namespace() -> Played {
     story(|stage| async move {
         // The default version, spelled both ways.
         let three = stage.create("three", json!({"size": 3, "version": "3.5.35"}));
@@ -62,7 +62,7 @@ fn one_and_three_members_of_3_5_live_side_by_side_in_one_namespace() -> Result<(
 }
 
 #[test]
-fn three_members_of_3_7_and_then_five() -> Result<()> {
+fn three_members_of_3_7_and_then_five() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 5, "version": "v3.7.3", "storage": {"size": "1Gi"}});
         let five = stage.create("five", spec).await?;
@@ -77,7 +77,7 @@ fn three_members_of_3_7_and_then_five() -> Result<()> {
 }
 
 #[test]
-fn seven_and_nine_members_become_ready() -> Result<()> {
+fn seven_and_nine_members_become_ready() -> Played {
     if !e2e::deep() {
         tell("SKIPPED: E2E_DEEP is not set");
         return Ok(());

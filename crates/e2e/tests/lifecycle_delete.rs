@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::Phase;
-use e2e::{MINUTE, Stage, check_truth, story, tell, until};
+use e2e::{MINUTE, Played, Stage, check_truth, story, tell, until};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -16,7 +16,7 @@ use serde_json::json;
 const SOON: Duration = Duration::from_secs(45);
 
 #[test]
-fn a_deleted_cluster_keeps_its_claims_and_a_new_object_resumes_the_data() -> Result<()> {
+fn a_deleted_cluster_keeps_its_claims_and_a_new_object_resumes_the_data() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
         let first = stage.create("c", spec.clone()).await?;
@@ -52,7 +52,7 @@ fn a_deleted_cluster_keeps_its_claims_and_a_new_object_resumes_the_data() -> Res
 }
 
 #[test]
-fn with_when_deleted_delete_nothing_is_left() -> Result<()> {
+fn with_when_deleted_delete_nothing_is_left() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 1, "version": "v3.6.16",
             "storage": {"size": "1Gi", "claimPolicy": {"whenDeleted": "Delete"}}});
@@ -73,7 +73,7 @@ fn with_when_deleted_delete_nothing_is_left() -> Result<()> {
 }
 
 #[test]
-fn a_policy_that_is_switched_to_retain_before_the_deletion_keeps_the_claims() -> Result<()> {
+fn a_policy_that_is_switched_to_retain_before_the_deletion_keeps_the_claims() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 1, "version": "v3.6.16",
             "storage": {"size": "1Gi", "claimPolicy": {"whenDeleted": "Delete"}}});
@@ -103,7 +103,7 @@ fn a_policy_that_is_switched_to_retain_before_the_deletion_keeps_the_claims() ->
 }
 
 #[test]
-fn a_cluster_whose_etcd_never_came_up_can_be_deleted() -> Result<()> {
+fn a_cluster_whose_etcd_never_came_up_can_be_deleted() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 3, "repository": "localhost/never/etcd", "version": "v3.6.16",
             "storage": {"size": "1Gi", "claimPolicy": {"whenDeleted": "Delete"}}});
@@ -120,7 +120,7 @@ fn a_cluster_whose_etcd_never_came_up_can_be_deleted() -> Result<()> {
 }
 
 #[test]
-fn a_namespace_that_is_deleted_as_a_whole_goes_with_its_cluster() -> Result<()> {
+fn a_namespace_that_is_deleted_as_a_whole_goes_with_its_cluster() -> Played {
     story(|stage| async move {
         let cluster = stage
             .create("c", json!({"size": 1, "version": "v3.6.16"}))

@@ -2,11 +2,11 @@
 
 use anyhow::{Result, ensure};
 use api::v1alpha1::status::Phase;
-use e2e::{MINUTE, Writer, check_truth, story, tell, until};
+use e2e::{MINUTE, Played, Writer, check_truth, story, tell, until};
 use serde_json::json;
 
 #[test]
-fn one_member_grows_to_three_by_kubectl_scale_and_serves_all_the_while() -> Result<()> {
+fn one_member_grows_to_three_by_kubectl_scale_and_serves_all_the_while() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 1, "version": "v3.6.16", "storage": {"size": "1Gi"}});
         let cluster = stage.create("c", spec).await?;
@@ -52,7 +52,7 @@ fn one_member_grows_to_three_by_kubectl_scale_and_serves_all_the_while() -> Resu
 }
 
 #[test]
-fn size_zero_stops_a_cluster_and_three_starts_it_again_with_its_data() -> Result<()> {
+fn size_zero_stops_a_cluster_and_three_starts_it_again_with_its_data() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 3, "version": "v3.7.3", "storage": {"size": "1Gi"}});
         let cluster = stage.create("c", spec).await?;
@@ -89,7 +89,7 @@ fn size_zero_stops_a_cluster_and_three_starts_it_again_with_its_data() -> Result
 }
 
 #[test]
-fn a_cluster_that_was_created_with_size_zero_stays_stopped_until_it_is_asked_for() -> Result<()> {
+fn a_cluster_that_was_created_with_size_zero_stays_stopped_until_it_is_asked_for() -> Played {
     story(|stage| async move {
         let cluster = stage
             .create("c", json!({"size": 0, "version": "v3.6.16"}))

@@ -115,7 +115,7 @@ fn liveness_never_needs_a_quorum_and_old_releases_get_paths_they_know() {
 fn flags_follow_the_line() {
     let flags = |version: &str| {
         let intent = intent(&format!(r#"{{"version":"{version}"}}"#));
-        super::flags::build(&owner(), &intent).join(" ")
+        flags::build(&owner(), &intent).join(" ")
     };
     assert!(
         flags("3.5.35").contains("--experimental-") && !flags("3.5.35").contains("max-learners")

@@ -18,7 +18,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the operator, inside a cluster or against a kubeconfig from outside.
-    Run(Options),
+    Run(Box<Options>),
     /// Print the CRD as YAML-compatible JSON.
     Crd,
 }

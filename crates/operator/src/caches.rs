@@ -63,7 +63,12 @@ where
         + 'static,
 {
     let selector = format!("{}={}", labels::MANAGED_BY, labels::OPERATOR);
-    watch(api, watcher::Config::default().labels(&selector), trim, |_| {})
+    watch(
+        api,
+        watcher::Config::default().labels(&selector),
+        trim,
+        |_| {},
+    )
 }
 
 /// Watches the clusters, and tells of each that is gone.
@@ -71,10 +76,15 @@ pub fn watch_clusters(
     api: Api<Guarded>,
     gone: UnboundedSender<Guarded>,
 ) -> (Store<Guarded>, Triggers<Guarded>) {
-    watch(api, watcher::Config::default(), |_| {}, move |cluster: &Guarded| {
-        // Nobody listens any more when the operator stops.
-        drop(gone.send(cluster.clone()));
-    })
+    watch(
+        api,
+        watcher::Config::default(),
+        |_| {},
+        move |cluster: &Guarded| {
+            // Nobody listens any more when the operator stops.
+            drop(gone.send(cluster.clone()));
+        },
+    )
 }
 
 fn watch<K>(
@@ -84,7 +94,13 @@ fn watch<K>(
     gone: impl Fn(&K) + Send + 'static,
 ) -> (Store<K>, Triggers<K>)
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    K: Resource<DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + Sync
+        + 'static,
 {
     let writer = Writer::<K>::default();
     let store = writer.as_reader();

@@ -12,8 +12,9 @@ use api::EtcdCluster;
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
 use plan::status::Outcome;
-use plan::{Decision, Step};
+use plan::{Decision, Observed, Step};
 use thiserror::Error;
+use tracing::Instrument;
 
 use crate::caches::Guarded;
 use crate::context::Context;
@@ -46,29 +47,29 @@ pub async fn reconcile(guarded: Arc<Guarded>, ctx: Arc<Context>) -> Result<Actio
         Ok(cluster) => cluster,
         Err(invalid) => return Ok(report::malformed(&ctx, invalid).await),
     };
-    let observed = observe::observe(cluster, &ctx).await?;
-    let decision = plan::decide(&observed);
     let span = tracing::info_span!(
         "reconcile",
         namespace = cluster.meta().namespace.as_deref().unwrap_or_default(),
         name = %cluster.name_any(),
         generation = cluster.meta().generation,
     );
-    let outcome = {
-        let _entered = span.enter();
-        tracing::debug!(step = ?decision.step, why = %decision.why, "decided");
-        drop(_entered);
-        act::act(cluster, &observed, &decision, &ctx).await
-    };
-    {
-        let _entered = span.enter();
-        log(&decision, &outcome);
-    }
-    report::report(cluster, &observed, &decision, &outcome, &ctx).await?;
-    Ok(Action::requeue(pause(&decision, &outcome)))
+    look(cluster, &ctx).instrument(span).await
+}
+
+/// The four calls.
+async fn look(cluster: &EtcdCluster, ctx: &Context) -> Result<Action, Error> {
+    let observed = observe::observe(cluster, ctx).await?;
+    let decision = plan::decide(&observed);
+    tracing::debug!(step = ?decision.step, why = %decision.why, "decided");
+    let outcome = act::act(cluster, &observed, &decision, ctx).await;
+    log(&decision, &outcome);
+    report::report(cluster, &observed, &decision, &outcome, ctx).await?;
+    let pause = pause(&decision, &outcome).saturating_add(jitter(&observed, &decision));
+    Ok(Action::requeue(pause))
 }
 
 /// A reconcile that could not end is tried again.
+#[expect(clippy::needless_pass_by_value, reason = "the controller calls it so")]
 pub fn on_error(guarded: Arc<Guarded>, error: &Error, _: Arc<Context>) -> Action {
     let name = guarded
         .meta()
@@ -96,6 +97,17 @@ fn pause(decision: &Decision, outcome: &Outcome) -> Duration {
         Outcome::NotNow(_) => NOT_NOW,
         Outcome::Failed(_) | Outcome::Foreign(_) => AFTER_A_FAILURE,
     }
+}
+
+/// Settled clusters are looked at in turn, not all in one moment.
+fn jitter(observed: &Observed, decision: &Decision) -> Duration {
+    if decision.requeue < plan::decision::SETTLED {
+        return Duration::ZERO;
+    }
+    let spread = observed.cluster.uid.bytes().fold(0_u64, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(u64::from(byte))
+    });
+    Duration::from_millis(spread % 1000)
 }
 
 /// `info` only when the world changed.

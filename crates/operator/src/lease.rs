@@ -55,10 +55,10 @@ impl Election {
                 Ok(Ok(true)) => renewed = clock::now(),
                 Ok(Ok(false)) => return,
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "the lease cannot be renewed, trying again")
+                    tracing::warn!(%error, "the lease cannot be renewed, trying again");
                 }
                 Err(_elapsed) => {
-                    tracing::warn!("the lease could not be renewed in time, trying again")
+                    tracing::warn!("the lease could not be renewed in time, trying again");
                 }
             }
             if is_expired(renewed, clock::now()) {

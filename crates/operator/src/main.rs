@@ -7,7 +7,7 @@ use operator::args::{Args, Command};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     match Args::parse().command {
-        Command::Run(options) => operator::run::run(options).await,
+        Command::Run(options) => operator::run::run(*options).await,
         Command::Crd => operator::run::print_crd(),
     }
 }

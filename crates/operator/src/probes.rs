@@ -30,7 +30,9 @@ pub async fn serve(address: SocketAddr, readiness: Readiness) -> std::io::Result
     loop {
         let (stream, _) = listener.accept().await?;
         let readiness = readiness.clone();
-        let answer = service_fn(move |request| answer(request, readiness.clone()));
+        let answer = service_fn(move |request| {
+            std::future::ready(Ok::<_, Infallible>(answer(&request, &readiness)))
+        });
         tokio::spawn(async move {
             let served = hyper::server::conn::http1::Builder::new()
                 .keep_alive(false)
@@ -43,10 +45,7 @@ pub async fn serve(address: SocketAddr, readiness: Readiness) -> std::io::Result
     }
 }
 
-async fn answer(
-    request: Request<Incoming>,
-    readiness: Readiness,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+fn answer(request: &Request<Incoming>, readiness: &Readiness) -> Response<Full<Bytes>> {
     let (status, text) = match request.uri().path() {
         "/healthz" => (StatusCode::OK, "ok"),
         "/readyz" if readiness.0.load(Ordering::Relaxed) => (StatusCode::OK, "ok"),
@@ -58,5 +57,5 @@ async fn answer(
     };
     let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
     *response.status_mut() = status;
-    Ok(response)
+    response
 }

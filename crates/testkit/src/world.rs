@@ -47,6 +47,8 @@ pub struct World {
     pub writes: u64,
     /// When the operator dies.
     pub kill: Option<Kill>,
+    /// The client writes nothing for the moment.
+    pub quiet: bool,
     tokens: BTreeSet<String>,
     counter: u64,
 }
@@ -199,6 +201,7 @@ impl World {
             violations: Vec::new(),
             writes: 0,
             kill: None,
+            quiet: false,
             tokens: BTreeSet::new(),
             counter: 0,
         };

@@ -25,6 +25,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
+pub(crate) use self::build::{CONTROL_PLANE_ETCD, ETCDS, KUBERNETES};
 use self::images::Archive;
 use self::network::Node;
 pub(crate) use self::state::Layout;
@@ -36,7 +37,7 @@ pub(crate) use self::target::Target;
 pub(crate) enum Command {
     /// Start the cluster, or repair it; compiles it first if needed (about 15 minutes, once)
     Up {
-        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=9))]
+        #[arg(long, default_value_t = USUAL_NODES, value_parser = clap::value_parser!(u8).range(1..=9))]
         nodes: u8,
         /// Version of Kubernetes
         #[arg(long, default_value = build::KUBERNETES)]
@@ -64,6 +65,8 @@ pub(crate) enum Command {
         kubernetes: String,
     },
 }
+
+const USUAL_NODES: u8 = 3;
 
 /// Where helm lies once it is built.
 pub(crate) fn helm(layout: &Layout) -> PathBuf {
@@ -132,6 +135,18 @@ fn up(layout: &Layout, nodes: u8, kubernetes: String) -> Result<()> {
     start(layout, &wanted, &images)?;
     eprintln!("up in {:.1} s", started.elapsed().as_secs_f32());
     Ok(())
+}
+
+/// The cluster that is up, made whole; else a new one of the usual size.
+pub(crate) fn ensure_up(layout: &Layout) -> Result<()> {
+    match layout.settings()? {
+        Some(Settings {
+            provider: Provider::Kind,
+            ..
+        }) => Ok(()),
+        Some(present) => up(layout, present.nodes, present.kubernetes),
+        None => up(layout, USUAL_NODES, KUBERNETES.to_owned()),
+    }
 }
 
 fn build(layout: &Layout, kubernetes: &str) -> Result<Vec<Archive>> {

@@ -5,11 +5,18 @@
     reason = "a tool for a terminal: data goes to stdout, talk to stderr"
 )]
 
+mod bench;
 mod cluster;
+mod demo;
 mod deploy;
 mod generate;
 mod image;
+mod live;
+mod test;
+mod tidy;
 mod tools;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -27,6 +34,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// A three-member cluster from nothing, shown live; leaves it running
+    Demo,
+    /// Every test there is
+    Test(test::Options),
+    /// Measure, and compare with what we aim at
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Check the rules of the house that no compiler knows
+    Tidy,
     /// A real Kubernetes on this machine, without Docker
     #[command(subcommand)]
     Cluster(cluster::Command),
@@ -46,18 +62,22 @@ enum Command {
     },
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     let Cli { context, command } = Cli::parse();
     let layout = Layout::from_environment()?;
     let target = || Target::resolve(&layout, context.as_deref());
     match command {
-        Command::Cluster(command) => cluster::run(command, context.as_deref()),
+        Command::Demo => demo::demo(&layout, context.as_deref())?,
+        Command::Test(options) => return test::run(&layout, context.as_deref(), &options),
+        Command::Bench(command) => bench::run(&layout, &target()?, &command)?,
+        Command::Tidy => tidy::tidy()?,
+        Command::Cluster(command) => cluster::run(command, context.as_deref())?,
         Command::Deploy { values } => {
             let built = deploy::deploy(&layout, &target()?, &values)?;
             println!("{}", built.name());
-            Ok(())
         }
-        Command::Undeploy => deploy::undeploy(&target()?),
-        Command::Generate { check } => generate::generate(&layout, check),
+        Command::Undeploy => deploy::undeploy(&target()?)?,
+        Command::Generate { check } => generate::generate(&layout, check)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

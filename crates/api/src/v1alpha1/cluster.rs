@@ -1,5 +1,9 @@
 //! The spec of `EtcdCluster`. Field docs become the descriptions that `kubectl explain` prints, so
 //! they speak to users. The validation rules are in [`crate::rules`].
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "every printer column has a type of its own"
+)]
 
 use std::collections::BTreeMap;
 

@@ -52,6 +52,12 @@ fn outcome_of<T>(what: &str, result: kube::Result<T>) -> Outcome {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
             Outcome::NotNow(format!("{what} changed in between"))
         }
+        // How the API server refuses a write to an object that took another's name.
+        Err(kube::Error::Api(status))
+            if status.code == 422 && status.message.contains("metadata.uid") =>
+        {
+            Outcome::NotNow(format!("{what} was replaced in between"))
+        }
         Err(kube::Error::Api(status)) if status.code == 429 => {
             Outcome::NotNow(format!("{what}: the API server asked to slow down"))
         }

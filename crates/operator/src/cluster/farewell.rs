@@ -18,7 +18,11 @@ pub async fn farewell(gone: &Guarded, ctx: &Context) {
         target.namespace != namespace || names::ordinal(&name, &target.pod).is_none()
     });
     tracing::info!(namespace, name, "the object is gone");
-    let event = Event { reason: Reason::ClusterDeleted, message: told(cluster), warning: false };
+    let event = Event {
+        reason: Reason::ClusterDeleted,
+        message: told(cluster),
+        warning: false,
+    };
     report::publish(cluster, &event, ctx).await;
 }
 
@@ -29,7 +33,9 @@ fn told(cluster: &EtcdCluster) -> String {
     match policy {
         Ok(Retention::Delete) => format!("deleted, and its claims {claims} with it"),
         Ok(Retention::Retain) | Err(_) => {
-            format!("deleted; its claims {claims} are kept, and an EtcdCluster named {name} resumes them")
+            format!(
+                "deleted; its claims {claims} are kept, and an EtcdCluster named {name} resumes them"
+            )
         }
     }
 }

@@ -326,7 +326,7 @@ impl World {
 
     /// One client that writes wherever the Service leads it.
     pub(super) fn run_client(&mut self) {
-        if !self.small.contains_key("client") || !self.rng.chance(50) {
+        if self.quiet || !self.small.contains_key("client") || !self.rng.chance(50) {
             return;
         }
         let ids: Vec<u64> = self.clusters.keys().copied().collect();

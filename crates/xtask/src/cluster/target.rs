@@ -66,6 +66,16 @@ impl Target {
         command
     }
 
+    /// Whether this machine has routes to the pods, and sees their processes.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self.access, Access::Local(..))
+    }
+
+    /// Whether the cluster is the user's own.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self.access, Access::Foreign(_))
+    }
+
     /// Makes an image known to every node.
     pub(crate) fn load_image(&self, archive: &Path) -> Result<()> {
         match &self.access {

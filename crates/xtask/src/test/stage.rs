@@ -137,7 +137,10 @@ impl Stage {
                 bench.cargo_test("--workspace --exclude e2e", "", &[])?;
                 bench.cargo_test("--package e2e --lib", "", &[])
             }
-            Self::Build => cluster::build(layout, cluster::KUBERNETES).map(drop),
+            Self::Build => {
+                let kubernetes = cluster::KUBERNETES.to_owned();
+                cluster::run(cluster::Command::Build { kubernetes }, None)
+            }
             Self::Etcd => {
                 let binaries = ("ETCD_BINARIES", etcd_binaries(layout)?.into_os_string());
                 bench.cargo_test("--package etcd --package agent --tests", "", &[binaries])

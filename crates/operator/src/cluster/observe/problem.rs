@@ -47,7 +47,7 @@ fn waiting(container: &ContainerStatus) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn of(status: serde_json::Value) -> Option<String> {
+    fn of(status: &serde_json::Value) -> Option<String> {
         problem(&serde_json::from_value(serde_json::json!({"status": status})).unwrap())
     }
 
@@ -56,14 +56,14 @@ mod tests {
         let unscheduled = serde_json::json!({"conditions": [{"type": "PodScheduled", "status": "False",
             "reason": "Unschedulable", "message": "0/3 nodes are available: 3 Insufficient cpu."}]});
         assert_eq!(
-            of(unscheduled).as_deref(),
+            of(&unscheduled).as_deref(),
             Some("0/3 nodes are available: 3 Insufficient cpu.")
         );
         let image = serde_json::json!({"containerStatuses": [{"name": "etcd", "image": "x", "imageID": "",
             "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ImagePullBackOff",
             "message": "Back-off pulling image \"x\""}}}]});
         assert_eq!(
-            of(image).as_deref(),
+            of(&image).as_deref(),
             Some("ImagePullBackOff: Back-off pulling image \"x\"")
         );
     }
@@ -72,6 +72,6 @@ mod tests {
     fn a_container_that_is_being_made_is_no_problem() {
         let creating = serde_json::json!({"containerStatuses": [{"name": "etcd", "image": "x", "imageID": "",
             "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}}]});
-        assert_eq!(of(creating), None);
+        assert_eq!(of(&creating), None);
     }
 }

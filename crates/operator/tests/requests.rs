@@ -1,0 +1,361 @@
+//! The exact requests of every executor, against a recorded API server: what goes over the wire, with which
+//! preconditions, and what is made of the answers.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use api::v1alpha1::status::BootstrapIntent;
+use api::{ClusterIntent, EtcdCluster, Reason};
+use bytes::Bytes;
+use gate::{Action, Grant, Report, State};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use k8s_openapi::api::core::v1::Service;
+use kube::Client;
+use kube::client::Body;
+use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::Event;
+use operator::caches::Caches;
+use operator::cluster::{act, report};
+use operator::context::Context;
+use plan::observed::{Claim, Cluster, Etcd, Objects, Pod, Process};
+use plan::status::{self, Outcome};
+use plan::{Decision, Observed, Step};
+use serde_json::{Value, json};
+
+/// One request: method, path with query, body.
+type Recorded = (String, String, Value);
+
+/// An API server that answers from a script and writes down what it was asked.
+fn recorded(answers: Vec<(u16, Value)>) -> (Client, Arc<Mutex<Vec<Recorded>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (log, answers) = (
+        Arc::clone(&asked),
+        Arc::new(Mutex::new(answers.into_iter())),
+    );
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (log, answers) = (Arc::clone(&log), Arc::clone(&answers));
+        async move {
+            let (parts, body) = request.into_parts();
+            let bytes = body.collect().await.unwrap().to_bytes();
+            let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+            log.lock()
+                .unwrap()
+                .push((parts.method.to_string(), parts.uri.to_string(), body));
+            let (code, answer) = answers
+                .lock()
+                .unwrap()
+                .next()
+                .expect("a request nobody expected");
+            let bytes = Bytes::from(serde_json::to_vec(&answer).unwrap());
+            let response = Response::builder()
+                .status(code)
+                .body(Body::from(bytes.to_vec()))
+                .unwrap();
+            Ok::<_, std::convert::Infallible>(response)
+        }
+    });
+    (Client::new(service, "default"), asked)
+}
+
+fn context(client: &Client, services: Vec<Service>) -> Context {
+    fn store<K>(objects: Vec<K>) -> kube::runtime::reflector::Store<K>
+    where
+        K: kube::Resource<DynamicType = ()> + Clone + 'static,
+    {
+        let mut writer = Writer::default();
+        for object in objects {
+            writer.apply_watcher_event(&Event::Apply(object));
+        }
+        writer.as_reader()
+    }
+    let connect: Arc<dyn etcd::Connect> = Arc::new(etcd::DirectTcp);
+    let reporter = Reporter {
+        controller: "etcd-operator".into(),
+        instance: None,
+    };
+    Context {
+        client: client.clone(),
+        caches: Caches {
+            clusters: store(vec![]),
+            statefulsets: store(vec![]),
+            services: store(services),
+            service_accounts: store(vec![]),
+            budgets: store(vec![]),
+            claims: store(vec![]),
+            pods: store(vec![]),
+        },
+        pool: etcd::Pool::new(Arc::clone(&connect)),
+        connect,
+        recorder: Recorder::new(client.clone(), reporter),
+        agent_image: "operator:1".into(),
+    }
+}
+
+fn cluster() -> EtcdCluster {
+    serde_json::from_value(json!({
+        "apiVersion": "etcd.etcd.io/v1alpha1", "kind": "EtcdCluster",
+        "metadata": {"name": "db", "namespace": "prod", "uid": "u", "resourceVersion": "7", "generation": 1,
+                     "finalizers": ["keep", "etcd.etcd.io/finalizer"]},
+        "spec": {"size": 1}
+    }))
+    .unwrap()
+}
+
+fn held() -> Pod {
+    Pod {
+        uid: "pod-1".into(),
+        created: jiff::Timestamp::UNIX_EPOCH,
+        addressed: true,
+        terminating: false,
+        ready: false,
+        problem: None,
+        grant: None,
+        process: Process::Held(Report {
+            protocol: gate::PROTOCOL,
+            state: State::Empty,
+            nonce: "n1".into(),
+            pod_uid: "pod-1".into(),
+            detail: "empty".into(),
+            data: None,
+        }),
+    }
+}
+
+fn observed() -> Observed {
+    let cluster = cluster();
+    let mut latched = status::latched(&cluster.status.clone().unwrap_or_default());
+    latched.bootstrap = Some(BootstrapIntent {
+        member: "db-0".into(),
+        pod_uid: "pod-1".into(),
+        claim_uid: "claim-1".into(),
+        nonce: "n1".into(),
+    });
+    Observed {
+        now: jiff::Timestamp::UNIX_EPOCH,
+        cluster: Cluster {
+            name: "db".into(),
+            namespace: "prod".into(),
+            uid: "u".into(),
+            generation: 1,
+            deleting: false,
+            held_by_predecessor: true,
+            intent: ClusterIntent::parse(&cluster.spec),
+            latched,
+        },
+        objects: Objects::default(),
+        claims: BTreeMap::from([(
+            0,
+            Claim {
+                uid: "claim-1".into(),
+                ours: true,
+                terminating: false,
+            },
+        )]),
+        pods: BTreeMap::from([(0, held())]),
+        etcd: Etcd::default(),
+    }
+}
+
+fn decision(step: Step) -> Decision {
+    Decision::act(step, Reason::Bootstrapping, "a test")
+}
+
+fn grant() -> Step {
+    Step::Grant {
+        ordinal: 0,
+        pod_uid: "pod-1".into(),
+        grant: Grant {
+            nonce: "n1".into(),
+            cluster_uid: "u".into(),
+            incarnation: 1,
+            action: Action::Bootstrap {
+                token: "u-1".into(),
+                initial_cluster: "db-0=http://db-0.db-peer.prod.svc:2380".into(),
+                discard: false,
+            },
+        },
+    }
+}
+
+async fn run(step: Step, answers: Vec<(u16, Value)>) -> (Outcome, Vec<Recorded>) {
+    let (client, asked) = recorded(answers);
+    let ctx = context(&client, vec![]);
+    let outcome = act::act(&cluster(), &observed(), &decision(step), &ctx).await;
+    let asked = asked.lock().unwrap().clone();
+    (outcome, asked)
+}
+
+fn refusal(code: u16, reason: &str) -> (u16, Value) {
+    let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
+                      "message": reason, "reason": reason, "code": code});
+    (code, body)
+}
+
+#[tokio::test]
+async fn a_grant_is_an_annotation_on_exactly_the_pod_that_waits() {
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0"}});
+    let (outcome, asked) = run(grant(), vec![(200, pod)]).await;
+    assert_eq!(outcome, Outcome::Done);
+    let (method, path, body) = &asked[0];
+    assert_eq!(
+        (method.as_str(), path.as_str()),
+        ("PATCH", "/api/v1/namespaces/prod/pods/db-0?")
+    );
+    assert_eq!(body["metadata"]["uid"], "pod-1");
+    let text = body["metadata"]["annotations"]["etcd.etcd.io/grant"]
+        .as_str()
+        .unwrap();
+    assert!(text.contains(r#""nonce":"n1""#), "{text}");
+}
+
+#[tokio::test]
+async fn a_grant_to_a_pod_that_was_replaced_is_not_a_failure() {
+    let (outcome, _) = run(grant(), vec![refusal(409, "Conflict")]).await;
+    assert!(matches!(outcome, Outcome::NotNow(_)), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_step_that_breaks_an_invariant_asks_nobody_anything() {
+    let Step::Grant {
+        ordinal,
+        pod_uid,
+        mut grant,
+    } = grant()
+    else {
+        panic!("not a grant")
+    };
+    grant.nonce = "another".into();
+    let (outcome, asked) = run(
+        Step::Grant {
+            ordinal,
+            pod_uid,
+            grant,
+        },
+        vec![],
+    )
+    .await;
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    assert_eq!(asked, []);
+}
+
+#[tokio::test]
+async fn a_latch_replaces_the_status_of_the_object_that_was_seen() {
+    let mut latched = observed().cluster.latched;
+    latched.cluster_id = Some(0xabc);
+    let (outcome, asked) = run(
+        Step::Latch(latched),
+        vec![(200, serde_json::to_value(cluster()).unwrap())],
+    )
+    .await;
+    assert_eq!(outcome, Outcome::Done);
+    let (method, path, body) = &asked[0];
+    let wanted = "/apis/etcd.etcd.io/v1alpha1/namespaces/prod/etcdclusters/db/status?";
+    assert_eq!((method.as_str(), path.as_str()), ("PUT", wanted));
+    assert_eq!(body["metadata"]["resourceVersion"], "7");
+    assert_eq!(body["status"]["clusterID"], "abc");
+}
+
+#[tokio::test]
+async fn only_the_finalizer_of_the_predecessor_is_taken_off() {
+    let (outcome, asked) = run(
+        Step::Release,
+        vec![(200, serde_json::to_value(cluster()).unwrap())],
+    )
+    .await;
+    assert_eq!(outcome, Outcome::Done);
+    assert_eq!(
+        asked[0].2["metadata"],
+        json!({"resourceVersion": "7", "finalizers": ["keep"]})
+    );
+}
+
+fn shape() -> manifests::Shape {
+    manifests::Shape {
+        replicas: 1,
+        min_available: 0,
+        client_service: false,
+        claims: vec![],
+    }
+}
+
+#[tokio::test]
+async fn what_is_missing_is_created_and_never_applied_over_somebody_elses() {
+    let foreign = json!({"apiVersion": "v1", "kind": "Service",
+                         "metadata": {"name": "db-peer", "uid": "x"}});
+    let made = |kind: &str| {
+        (
+            201,
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "db"}}),
+        )
+    };
+    let answers = vec![
+        made("ServiceAccount"),
+        refusal(409, "AlreadyExists"),
+        (200, foreign),
+        made("PodDisruptionBudget"),
+        made("StatefulSet"),
+    ];
+    let (outcome, asked) = run(Step::ApplyObjects(shape()), answers).await;
+    assert_eq!(outcome, Outcome::Foreign("Service db-peer".into()));
+    let methods: Vec<&str> = asked.iter().map(|(method, _, _)| method.as_str()).collect();
+    assert_eq!(methods, ["POST", "POST", "GET", "POST", "POST"]);
+}
+
+#[tokio::test]
+async fn what_exists_is_applied_with_its_uid_and_what_is_right_is_left_alone() {
+    let live: Service = serde_json::from_value(json!({
+        "metadata": {"name": "db-peer", "namespace": "prod", "uid": "service-1",
+            "ownerReferences": [{"apiVersion": "v", "kind": "EtcdCluster", "name": "db", "uid": "u"}]},
+        "spec": {"publishNotReadyAddresses": false}}))
+    .unwrap();
+    let made = |kind: &str| {
+        (
+            201,
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "db"}}),
+        )
+    };
+    let patched = (
+        200,
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db-peer"}}),
+    );
+    let (client, asked) = recorded(vec![
+        made("ServiceAccount"),
+        patched,
+        made("PodDisruptionBudget"),
+        made("StatefulSet"),
+    ]);
+    let ctx = context(&client, vec![live]);
+    let step = decision(Step::ApplyObjects(shape()));
+    assert_eq!(
+        act::act(&cluster(), &observed(), &step, &ctx).await,
+        Outcome::Done
+    );
+    let asked = asked.lock().unwrap();
+    let (method, path, body) = &asked[1];
+    assert_eq!(method, "PATCH");
+    assert!(
+        path.contains("force=true") && path.contains("fieldManager=etcd-operator"),
+        "{path}"
+    );
+    assert_eq!(body["metadata"]["uid"], "service-1");
+}
+
+#[tokio::test]
+async fn a_status_that_says_nothing_new_is_not_written() {
+    let (client, asked) = recorded(vec![(200, serde_json::to_value(cluster()).unwrap())]);
+    let ctx = context(&client, vec![]);
+    let waiting = Decision::wait(Reason::StartingPods, "pods", std::time::Duration::ZERO);
+    let mut cluster = cluster();
+    report::report(&cluster, &observed(), &waiting, &Outcome::Done, &ctx)
+        .await
+        .unwrap();
+    let written = asked.lock().unwrap()[0].2["status"].clone();
+    cluster.status = serde_json::from_value(written).unwrap();
+    report::report(&cluster, &observed(), &waiting, &Outcome::Done, &ctx)
+        .await
+        .unwrap();
+    assert_eq!(asked.lock().unwrap().len(), 1);
+}

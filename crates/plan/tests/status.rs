@@ -1,0 +1,239 @@
+//! What a person reads: the status and the events of telling situations, as snapshots, and that no
+//! status ever claims more than is known.
+
+use std::fmt::Write;
+
+use api::conditions::ConditionType;
+use api::v1alpha1::status::Phase;
+use api::{EtcdClusterStatus, Reason};
+use gate::State;
+use plan::events::decide_events;
+use plan::observed::quorum;
+use plan::status::{Outcome, decide_status, with_latched};
+use plan::{Observed, Step, decide};
+use proptest::prelude::*;
+use testkit::Scene;
+use testkit::scene::{Claimed, Does, For, Listed, Slot};
+use testkit::strategies::scene;
+
+fn report(observed: &Observed, outcome: &Outcome, phase: Option<Phase>) -> String {
+    let old = EtcdClusterStatus { phase, ..EtcdClusterStatus::default() };
+    let decision = decide(observed);
+    let new = decide_status(observed, &decision, outcome, &old).unwrap();
+    let mut text = String::new();
+    writeln!(text, "phase {:?}, {:?} healthy", new.phase.unwrap(), new.ready_replicas.unwrap()).unwrap();
+    for condition in &new.conditions {
+        let (kind, status) = (&condition.type_, &condition.status);
+        writeln!(text, "{kind} {status} {}: {}", condition.reason, condition.message).unwrap();
+    }
+    for member in &new.members {
+        let id = member.id.as_deref().unwrap_or("-");
+        let role = member.role.map_or_else(|| "-".to_owned(), |role| format!("{role:?}"));
+        let message = member.message.as_deref().unwrap_or_default();
+        writeln!(text, "member {} {id} {role} ready={} {message}", member.name, member.ready).unwrap();
+    }
+    for event in decide_events(observed, &decision, outcome, (phase, new.phase)) {
+        let kind = if event.warning { "Warning" } else { "Normal" };
+        writeln!(text, "event {kind} {}: {}", event.reason, event.message).unwrap();
+    }
+    text
+}
+
+fn shown(observed: &Observed, phase: Phase) -> String {
+    report(observed, &Outcome::Done, Some(phase))
+}
+
+fn three(slots: [Slot; 3]) -> Observed {
+    Scene::formed(3, slots.to_vec()).observed()
+}
+
+#[test]
+fn a_cluster_that_is_being_created_says_what_it_waits_for() {
+    let young = Slot { does: Does::Unknown, age: 1, ..Slot::empty() };
+    let observed = Scene::unformed(3, vec![young; 3]).observed();
+    insta::assert_snapshot!("creating", report(&observed, &Outcome::Done, None));
+}
+
+#[test]
+fn a_founder_is_told_of_before_it_founds() {
+    let mut scene = Scene::unformed(3, vec![Slot::empty(); 3]);
+    scene.founder = Some((0, For::ThisWait));
+    insta::assert_snapshot!("founding", shown(&scene.observed(), Phase::Creating));
+}
+
+#[test]
+fn a_learner_that_is_being_added_is_told_of_with_what_etcd_answered() {
+    let waits = Slot { join: For::ThisWait, ..Slot::empty() };
+    let observed = three([Slot::voter(), waits, waits]);
+    let refused = Outcome::NotNow("etcdserver: unhealthy cluster".to_owned());
+    insta::assert_snapshot!("adding", report(&observed, &refused, Some(Phase::Creating)));
+}
+
+#[test]
+fn a_pod_that_cannot_be_scheduled_is_quoted() {
+    let stuck = Slot { does: Does::Unknown, ..Slot::empty() };
+    let mut observed = three([Slot::voter(), Slot::voter(), stuck]);
+    observed.pods.get_mut(&2).unwrap().problem =
+        Some("0/3 nodes are available: 3 Insufficient memory.".to_owned());
+    insta::assert_snapshot!("unschedulable", shown(&observed, Phase::Creating));
+}
+
+#[test]
+fn one_member_down_degrades_and_does_not_stop() {
+    let down = Slot { does: Does::Unknown, ..Slot::voter() };
+    insta::assert_snapshot!(
+        "one_down",
+        shown(&three([Slot::voter(), down, Slot::voter()]), Phase::Running)
+    );
+}
+
+#[test]
+fn a_lost_quorum_is_a_failure_that_says_who_is_missing() {
+    let (down, starts) =
+        (Slot { does: Does::Unknown, ..Slot::voter() }, Slot::new(Does::Starts, Listed::Voter));
+    let mut scene = Scene::formed(3, vec![starts, starts, down]);
+    scene.list = false;
+    insta::assert_snapshot!("quorum_lost", shown(&scene.observed(), Phase::Running));
+}
+
+#[test]
+fn a_lost_volume_is_replaced_and_told() {
+    let lost = Slot { listed: Listed::Voter, ..Slot::empty() };
+    insta::assert_snapshot!(
+        "volume_lost",
+        shown(&three([Slot::voter(), Slot::voter(), lost]), Phase::Running)
+    );
+}
+
+#[test]
+fn a_volume_that_is_held_back_says_why() {
+    let held = Slot::new(Does::Waits(State::Mismatch), Listed::Voter);
+    insta::assert_snapshot!(
+        "volume_held",
+        shown(&three([Slot::voter(), held, Slot::voter()]), Phase::Running)
+    );
+}
+
+#[test]
+fn kept_data_of_two_clusters_is_left_to_a_person() {
+    let kept = Slot { claim: Claimed::Kept, ..Slot::new(Does::Waits(State::OtherObject), Listed::No) };
+    let strange = Slot { does: Does::WaitsWithStranger, ..kept };
+    let observed = Scene::unformed(3, vec![kept, strange, kept]).observed();
+    insta::assert_snapshot!("several_clusters", shown(&observed, Phase::Creating));
+}
+
+#[test]
+fn a_foreign_object_is_named_and_left_alone() {
+    let mut observed = Scene::unformed(3, Vec::new()).observed();
+    observed.objects.foreign = vec!["Service db-peer".to_owned()];
+    insta::assert_snapshot!("foreign", shown(&observed, Phase::Creating));
+}
+
+#[test]
+fn a_failed_step_is_quoted() {
+    let mut scene = Scene::unformed(3, Vec::new());
+    scene.drifted = true;
+    let failed = Outcome::Failed("Service db-peer: quota exceeded".to_owned());
+    insta::assert_snapshot!("failed", report(&scene.observed(), &failed, Some(Phase::Creating)));
+}
+
+#[test]
+fn a_stopped_cluster_says_that_its_data_is_kept() {
+    let gone = Slot::new(Does::Absent, Listed::No);
+    let observed = Scene::formed(0, vec![gone; 3]).observed();
+    insta::assert_snapshot!("stopped", shown(&observed, Phase::Scaling));
+}
+
+#[test]
+fn a_ready_cluster_says_so() {
+    insta::assert_snapshot!("ready", shown(&three([Slot::voter(); 3]), Phase::Creating));
+}
+
+fn is_true(status: &EtcdClusterStatus, kind: ConditionType) -> bool {
+    status.conditions.iter().any(|c| c.type_ == kind.to_string() && c.status == "True")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_status_that_was_written_is_not_written_again(scene in scene(), phase in phases(), done in outcomes()) {
+        let observed = scene.observed();
+        let decision = decide(&observed);
+        let old = EtcdClusterStatus { phase, ..EtcdClusterStatus::default() };
+        if let Some(new) = decide_status(&observed, &decision, &done, &old) {
+            let again = decide_status(&observed, &decision, &done, &new);
+            prop_assert_eq!(again, None);
+        }
+    }
+
+    #[test]
+    fn ready_means_that_every_member_asked_for_votes_and_nothing_is_left_to_do(scene in scene(), done in outcomes()) {
+        let observed = scene.observed();
+        let decision = decide(&observed);
+        let new = decide_status(&observed, &decision, &done, &EtcdClusterStatus::default()).unwrap();
+        if is_true(&new, ConditionType::Ready) {
+            let size = usize::try_from(scene.size).unwrap();
+            let votes = |slot: &&Slot| slot.listed == Listed::Voter && matches!(slot.does, Does::Serves | Does::Lags);
+            prop_assert_eq!(scene.slots.iter().take(size).filter(votes).count(), size);
+            prop_assert!(size > 0 && scene.list);
+            prop_assert_eq!(&decision.step, &Step::Nothing);
+            prop_assert_eq!(&done, &Outcome::Done);
+            prop_assert!(is_true(&new, ConditionType::Available));
+            prop_assert!(!is_true(&new, ConditionType::Degraded));
+        }
+    }
+
+    #[test]
+    fn available_means_a_quorum_of_healthy_voters(scene in scene(), done in outcomes()) {
+        let observed = scene.observed();
+        let new = decide_status(&observed, &decide(&observed), &done, &EtcdClusterStatus::default()).unwrap();
+        if is_true(&new, ConditionType::Available) {
+            let voters = || scene.slots.iter().filter(|slot| slot.listed == Listed::Voter);
+            let healthy = voters().filter(|slot| matches!(slot.does, Does::Serves | Does::Lags)).count();
+            prop_assert!(scene.list && healthy >= quorum(voters().count()) && healthy > 0);
+        }
+    }
+
+    #[test]
+    fn progressing_and_ready_are_never_both_true(scene in scene(), done in outcomes()) {
+        let observed = scene.observed();
+        let new = decide_status(&observed, &decide(&observed), &done, &EtcdClusterStatus::default()).unwrap();
+        prop_assert!(!(is_true(&new, ConditionType::Ready) && is_true(&new, ConditionType::Progressing)));
+    }
+
+    #[test]
+    fn a_report_never_forgets_what_is_latched(scene in scene(), done in outcomes()) {
+        let observed = scene.observed();
+        let old = with_latched(&EtcdClusterStatus::default(), &observed.cluster.latched);
+        let new = decide_status(&observed, &decide(&observed), &done, &old).unwrap();
+        let (mut kept, mut was) = (plan::status::latched(&new), observed.cluster.latched);
+        (kept.replicas, was.replicas) = (None, None);
+        prop_assert_eq!(kept, was);
+    }
+}
+
+fn phases() -> impl Strategy<Value = Option<Phase>> {
+    prop::sample::select(vec![
+        None,
+        Some(Phase::Creating),
+        Some(Phase::Running),
+        Some(Phase::Scaling),
+        Some(Phase::Failed),
+        Some(Phase::Stopped),
+    ])
+}
+
+fn outcomes() -> impl Strategy<Value = Outcome> {
+    prop::sample::select(vec![
+        Outcome::Done,
+        Outcome::NotNow("not now".to_owned()),
+        Outcome::Failed("failed".to_owned()),
+        Outcome::Foreign("Service db-peer".to_owned()),
+    ])
+}
+
+#[test]
+fn every_reason_has_a_meaning() {
+    assert!(Reason::ALL.iter().all(|(_, meaning)| !meaning.trim().is_empty()));
+}

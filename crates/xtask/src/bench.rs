@@ -1,0 +1,79 @@
+//! `cargo xtask bench`: what creating a cluster costs, in one run together with the floors it is compared to, and what
+//! the operator costs while nothing happens. Tables on stdout; nothing is kept but what is printed.
+
+mod create;
+mod floors;
+mod footprint;
+mod gate_cost;
+mod place;
+mod table;
+
+use anyhow::{Result, ensure};
+
+use crate::cluster::{ETCDS, Layout, Target};
+
+/// What can be measured.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    /// Creating a cluster, the operator at rest, the gate
+    Create(Options),
+}
+
+/// How `create` is measured.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Releases of etcd, separated by commas
+    #[arg(long, value_delimiter = ',', default_values = ETCDS)]
+    versions: Vec<String>,
+    /// How often each is created
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+    rounds: u8,
+    /// One-member clusters of which the operator's memory and idle time are measured
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..))]
+    clusters: u8,
+    /// Only these parts
+    #[arg(long, value_delimiter = ',', default_values = ["gate", "operator", "create"])]
+    only: Vec<Part>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// The gate's cost per start, on this machine and without Kubernetes
+    Gate,
+    /// The operator's memory, idle time and image; needs to see its process
+    Operator,
+    /// From apply to healthy voters, beside two floors
+    Create,
+}
+
+/// Measures and prints. The operator comes before the creations, which leave their mark on its memory.
+pub(crate) fn run(layout: &Layout, target: &Target, command: &Command) -> Result<()> {
+    let Command::Create(options) = command;
+    ensure!(
+        target.is_local(),
+        "only the local cluster can be measured: its pods and processes are within reach\nhint: `cargo xtask cluster up`, without --context"
+    );
+    let wants = |part| options.only.contains(&part);
+    println!("{}", machine()?);
+    if wants(Part::Gate) {
+        gate_cost::measure(layout)?.print("The gate");
+    }
+    if wants(Part::Operator) {
+        footprint::measure(layout, target, options.clusters)?.print("The operator at rest");
+    }
+    if wants(Part::Create) {
+        let table = create::measure(target, &options.versions, options.rounds)?;
+        table.print("From apply to healthy voters, seconds (median, least)");
+    }
+    Ok(())
+}
+
+/// What the figures were measured on.
+fn machine() -> Result<String> {
+    let load = std::fs::read_to_string("/proc/loadavg")?;
+    let load = load.split(' ').next().unwrap_or_default();
+    let cores = std::thread::available_parallelism()?;
+    Ok(format!(
+        "Measured on a machine with {cores} cores, load {load} at the start.\n"
+    ))
+}

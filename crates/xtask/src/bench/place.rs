@@ -1,0 +1,97 @@
+//! A namespace of the bench's own, and the few things done in it.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use crate::cluster::Target;
+use crate::live::{Etcd, Watch};
+use crate::tools::{run, run_with_input, wait_until};
+
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A namespace; it goes when this is dropped.
+pub(super) struct Place<'a> {
+    target: &'a Target,
+    pub(super) namespace: String,
+    pods: Watch,
+    etcd: Etcd,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(target: &'a Target, what: &str) -> Result<Self> {
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        let namespace = format!("bench-{what}-{}", seconds % 1_000_000);
+        run(target.command("kubectl").args(["create", "namespace", &namespace]))?;
+        // Only here, so that a failure below still removes it.
+        let pods = Watch::start(target, &namespace, "pods")?;
+        let etcd = Etcd::new(target)?;
+        Ok(Self {
+            target,
+            namespace,
+            pods,
+            etcd,
+        })
+    }
+
+    /// Posts an object: one request, without the talk of `kubectl apply` around it.
+    pub(super) fn post(&self, api: &str, plural: &str, object: &Value) -> Result<()> {
+        let path = format!("{api}/namespaces/{}/{plural}", self.namespace);
+        let mut kubectl = self.target.command("kubectl");
+        kubectl.args(["create", "--raw", &path, "--filename", "-"]);
+        run_with_input(&mut kubectl, &object.to_string())
+    }
+
+    pub(super) fn kubectl(&self, arguments: &[&str]) -> Result<()> {
+        let mut kubectl = self.target.command("kubectl");
+        run(kubectl.args(["--namespace", &self.namespace]).args(arguments))
+    }
+
+    /// Seconds until exactly this many healthy voters answer, from a moment on.
+    pub(super) fn voters(&mut self, size: usize, since: Instant) -> Result<f64> {
+        loop {
+            self.pods.wait(Duration::from_millis(20));
+            if self.etcd.are_healthy_voters(&self.pods.objects, size) {
+                return Ok(since.elapsed().as_secs_f64());
+            }
+            if since.elapsed() > PATIENCE {
+                bail!("no {size} healthy voters in {} within {} s", self.namespace, PATIENCE.as_secs());
+            }
+        }
+    }
+
+    /// Until every pod is gone; what goes must not slow down what comes next.
+    pub(super) fn empty(&mut self) -> Result<()> {
+        self.kubectl(&["delete", "etcdclusters,statefulsets", "--all"])?;
+        let pods = &mut self.pods;
+        wait_until("the pods go", PATIENCE, || {
+            pods.wait(Duration::from_millis(200));
+            Ok(pods.objects.is_empty())
+        })?;
+        self.kubectl(&["delete", "pvc,services", "--all", "--wait=false"])
+    }
+
+    /// An `EtcdCluster` that leaves nothing behind.
+    pub(super) fn create_cluster(&self, name: &str, size: u8, version: &str) -> Result<()> {
+        let spec = json!({
+            "size": size, "version": format!("v{version}"),
+            "storage": {"size": "1Gi", "claimPolicy": {"whenDeleted": "Delete"}},
+        });
+        let object = json!({
+            "apiVersion": "etcd.etcd.io/v1alpha1", "kind": "EtcdCluster",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        self.post("/apis/etcd.etcd.io/v1alpha1", "etcdclusters", &object)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut kubectl = self.target.command("kubectl");
+        kubectl.args(["delete", "namespace", &self.namespace, "--wait=false"]);
+        if let Err(error) = run(&mut kubectl) {
+            eprintln!("{} is left behind: {error:#}", self.namespace);
+        }
+    }
+}
