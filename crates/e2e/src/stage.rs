@@ -28,9 +28,6 @@ pub struct Stage {
     pub(crate) pool: Pool,
 }
 
-/// Held by a story that disturbs the operator: such stories play one after the other.
-pub type Disruption = tokio::sync::Mutex<()>;
-
 impl Stage {
     pub(crate) async fn set(title: &str) -> Result<Self> {
         let client = Client::try_default()

@@ -79,8 +79,7 @@ async fn replace(cluster: &Cluster, victim: &str, version: &str) -> Result<()> {
 }
 
 #[test]
-fn a_killed_pod_comes_back_as_the_same_member_and_a_killed_leader_does_not_stop_writes()
--> Result<()> {
+fn a_killed_pod_comes_back_as_the_same_member_and_a_killed_leader_does_not_stop_writes() -> Played {
     story(|stage| async move {
         let cluster = three(&stage, "v3.6.16").await?;
         let before = ids(&cluster).await?;

@@ -36,7 +36,7 @@ fn an_image_that_does_not_exist_is_named_and_the_cluster_goes_on_once_it_does() 
 
 #[test]
 fn a_pod_that_fits_on_no_node_is_told_in_the_schedulers_words_and_goes_on_once_there_is_room()
--> Result<()> {
+-> Played {
     story(|stage| async move {
         // Something that no node has, until one gets it.
         let resource = format!("example.com/{}", stage.unique());

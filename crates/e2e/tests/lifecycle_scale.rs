@@ -1,6 +1,6 @@
 //! A user changes the size.
 
-use anyhow::{Result, ensure};
+use anyhow::ensure;
 use api::v1alpha1::status::Phase;
 use e2e::{MINUTE, Played, Writer, check_truth, story, tell, until};
 use serde_json::json;

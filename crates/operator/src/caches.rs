@@ -8,11 +8,12 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::core::DeserializeGuard;
-use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::store::{Writer, WriterDropped};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
+use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// An `EtcdCluster`, or why it cannot be read: one malformed object must not stop the watch of the others.
@@ -34,17 +35,23 @@ pub struct Caches {
     pub claims: Store<PersistentVolumeClaim>,
     /// Pods, without their specs.
     pub pods: Store<Pod>,
+    /// Set once all of them have been filled.
+    pub filled: OnceCell<()>,
 }
 
 impl Caches {
-    /// Waits until every cache has been filled once.
-    pub async fn ready(&self) -> Result<(), kube::runtime::reflector::store::WriterDropped> {
-        self.statefulsets.wait_until_ready().await?;
-        self.services.wait_until_ready().await?;
-        self.service_accounts.wait_until_ready().await?;
-        self.budgets.wait_until_ready().await?;
-        self.claims.wait_until_ready().await?;
-        self.pods.wait_until_ready().await
+    /// Waits until every cache has been filled once. A store wakes only the last one that waits for it,
+    /// and every reconcile is a task of its own: so one waits for the stores and the others for that one.
+    pub async fn ready(&self) -> Result<(), WriterDropped> {
+        let fill = || async {
+            self.statefulsets.wait_until_ready().await?;
+            self.services.wait_until_ready().await?;
+            self.service_accounts.wait_until_ready().await?;
+            self.budgets.wait_until_ready().await?;
+            self.claims.wait_until_ready().await?;
+            self.pods.wait_until_ready().await
+        };
+        self.filled.get_or_try_init(fill).await.copied()
     }
 }
 

@@ -170,6 +170,7 @@ async fn control(
             budgets,
             claims,
             pods,
+            filled: tokio::sync::OnceCell::new(),
         },
     });
     let farewells = {

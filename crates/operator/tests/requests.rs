@@ -86,6 +86,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
             budgets: store(vec![]),
             claims: store(vec![]),
             pods: store(vec![]),
+            filled: tokio::sync::OnceCell::new(),
         },
         pool: etcd::Pool::new(Arc::clone(&connect)),
         connect,

@@ -153,39 +153,7 @@ fn check_grant(
                 Violation::LastCopy,
             )
         }
-        Action::Join {
-            initial_cluster: given,
-            member_id,
-            cluster_id,
-            discard,
-            ..
-        } => {
-            let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
-            let member = list
-                .at(&observed.peer_url(ordinal))
-                .ok_or(Violation::WrongMemberList)?;
-            ensure(
-                observed.may_join(ordinal, pod, report),
-                Violation::GrantedBefore,
-            )?;
-            ensure(
-                member.is_unstarted() && member.learner,
-                Violation::GrantedBefore,
-            )?;
-            ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
-            let exact = parse_id(member_id) == Some(member.id)
-                && parse_id(cluster_id) == Some(list.cluster_id)
-                && *given == initial_cluster(observed, list, ordinal)
-                && is_listed_everywhere(observed, list);
-            ensure(exact, Violation::WrongMemberList)?;
-            ensure(
-                matches!(report.state, State::Empty | State::Damaged),
-                Violation::LastCopy,
-            )?;
-            // What is moved aside is not the last copy while a quorum of others is healthy.
-            let others = observed.healthy_voters() >= quorum(list.voters().count());
-            ensure(!*discard || others, Violation::LastCopy)
-        }
+        Action::Join { .. } => check_join_grant(observed, (ordinal, pod), action),
         Action::Resume {
             member_id,
             cluster_id,
@@ -196,6 +164,49 @@ fn check_grant(
             ensure(same && ours, Violation::NotThisWait)
         }
     }
+}
+
+fn check_join_grant(
+    observed: &Observed,
+    (ordinal, pod): (u32, &Pod),
+    action: &Action,
+) -> Result<(), Violation> {
+    let Action::Join {
+        initial_cluster: given,
+        member_id,
+        cluster_id,
+        discard,
+        ..
+    } = action
+    else {
+        return Err(Violation::NotThisWait);
+    };
+    let report = pod.held().ok_or(Violation::Unknown)?;
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    let member = list
+        .at(&observed.peer_url(ordinal))
+        .ok_or(Violation::WrongMemberList)?;
+    ensure(
+        observed.may_join(ordinal, pod, report),
+        Violation::GrantedBefore,
+    )?;
+    ensure(
+        member.is_unstarted() && member.learner,
+        Violation::GrantedBefore,
+    )?;
+    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    let exact = parse_id(member_id) == Some(member.id)
+        && parse_id(cluster_id) == Some(list.cluster_id)
+        && *given == initial_cluster(observed, list, ordinal)
+        && is_listed_everywhere(observed, list);
+    ensure(exact, Violation::WrongMemberList)?;
+    ensure(
+        matches!(report.state, State::Empty | State::Damaged),
+        Violation::LastCopy,
+    )?;
+    // What is moved aside is not the last copy while a quorum of others is healthy.
+    let others = observed.healthy_voters() >= quorum(list.voters().count());
+    ensure(!*discard || others, Violation::LastCopy)
 }
 
 fn check_add(observed: &Observed, ordinal: u32, peer_url: &str) -> Result<(), Violation> {

@@ -320,7 +320,10 @@ impl Observed {
     /// granted to an earlier wait.
     pub fn may_join(&self, ordinal: u32, pod: &Pod, report: &Report) -> bool {
         let name = self.member_name(ordinal);
-        let before = pod.grant.as_ref().filter(|grant| grant.nonce != report.nonce);
+        let before = pod
+            .grant
+            .as_ref()
+            .filter(|grant| grant.nonce != report.nonce);
         let before = before.and_then(granted_member);
         let listed = self.member_of(ordinal).map(|member| member.id);
         (before.is_none() || before != listed)

@@ -108,9 +108,8 @@ fn decide_phase(observed: &Observed, decision: &Decision, old: Option<Phase>) ->
     ) || observed.cluster.latched.cluster_id.is_none();
     match (&decision.step, decision.reason) {
         (Step::Nothing, Reason::Stopped) => Phase::Stopped,
-        (Step::Nothing, _) => Phase::Running,
+        (Step::Nothing, _) | (Step::Refuse, Reason::Refused) => Phase::Running,
         (_, Reason::Stopping) => Phase::Scaling,
-        (Step::Refuse, Reason::Refused) => Phase::Running,
         (Step::Refuse, _) => Phase::Failed,
         (_, Reason::EtcdUnreachable | Reason::QuorumLost) if !beginning => Phase::Failed,
         _on_its_way if beginning => Phase::Creating,

@@ -16,15 +16,28 @@ fn slots(listed: &[Listed]) -> Vec<Slot> {
         }
         for does in [Does::Unknown, Does::Starts] {
             all.push(Slot::new(does, *listed));
-            all.push(Slot { grant: For::FormerWait, ..Slot::new(does, *listed) });
+            all.push(Slot {
+                grant: For::FormerWait,
+                ..Slot::new(does, *listed)
+            });
         }
         for state in [State::Empty, State::Damaged, State::OtherObject] {
             let waits = Slot::new(Does::Waits(state), *listed);
             all.push(waits);
-            all.push(Slot { grant: For::FormerWait, ..waits });
+            all.push(Slot {
+                grant: For::FormerWait,
+                ..waits
+            });
             if state != State::OtherObject {
-                all.push(Slot { join: For::ThisWait, ..waits });
-                all.push(Slot { join: For::ThisWait, grant: For::ThisWait, ..waits });
+                all.push(Slot {
+                    join: For::ThisWait,
+                    ..waits
+                });
+                all.push(Slot {
+                    join: For::ThisWait,
+                    grant: For::ThisWait,
+                    ..waits
+                });
             }
         }
     }
@@ -59,14 +72,24 @@ const LISTED: [Listed; 4] = [Listed::No, Listed::New, Listed::Learner, Listed::V
 
 #[test]
 fn every_small_formed_cluster_of_three_is_judged() {
-    let visited = visit(&|slots| Scene { list: true, ..Scene::formed(3, slots) }, &slots(&LISTED));
+    let visited = visit(
+        &|slots| Scene {
+            list: true,
+            ..Scene::formed(3, slots)
+        },
+        &slots(&LISTED),
+    );
     println!("{visited} formed worlds of size 3");
     assert!(visited > 350_000);
 }
 
 #[test]
 fn every_small_formed_cluster_of_one_is_judged() {
-    let paint = |slots| Scene { list: true, minor: 5, ..Scene::formed(1, slots) };
+    let paint = |slots| Scene {
+        list: true,
+        minor: 5,
+        ..Scene::formed(1, slots)
+    };
     let visited = visit(&paint, &slots(&[Listed::New, Listed::Voter]));
     println!("{visited} formed worlds of size 1");
 }
@@ -94,14 +117,23 @@ fn every_small_world_without_a_member_list_is_judged() {
 fn every_small_world_on_kept_claims_is_judged() {
     let mut kept = Vec::new();
     for slot in slots(&[Listed::No]) {
-        for claim in [Claimed::Ours, Claimed::Kept, Claimed::Absent, Claimed::Terminating] {
+        for claim in [
+            Claimed::Ours,
+            Claimed::Kept,
+            Claimed::Absent,
+            Claimed::Terminating,
+        ] {
             kept.push(Slot { claim, ..slot });
         }
     }
     kept.retain(|slot| slot.grant == For::Nobody && slot.join == For::Nobody);
     let mut visited = 0;
     for (formed, resumed) in [(false, false), (true, true)] {
-        let paint = |slots| Scene { formed, resumed, ..Scene::unformed(3, slots) };
+        let paint = |slots| Scene {
+            formed,
+            resumed,
+            ..Scene::unformed(3, slots)
+        };
         visited += visit(&paint, &kept);
     }
     println!("{visited} worlds on kept claims");
@@ -109,7 +141,10 @@ fn every_small_world_on_kept_claims_is_judged() {
 
 #[test]
 fn every_small_world_whose_status_was_lost_is_judged() {
-    let paint = |slots| Scene { list: true, ..Scene::unformed(3, slots) };
+    let paint = |slots| Scene {
+        list: true,
+        ..Scene::unformed(3, slots)
+    };
     let visited = visit(&paint, &slots(&[Listed::No, Listed::Voter]));
     println!("{visited} worlds that serve without a memory");
 }

@@ -1,6 +1,7 @@
 //! Tests of the tests: operators that are wrong in one way each. Every one of them is caught, by the
 //! check before the act, and where its mistake can do harm also by what the world records when that
 //! check is off.
+#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -19,8 +20,10 @@ type Mutant = fn(&Observed) -> Option<Step>;
 /// Decides as the mutant says, and otherwise as it should.
 fn decide_as(mutant: Mutant, observed: &Observed) -> Decision {
     let why = "a mutant";
-    mutant(observed)
-        .map_or_else(|| decide(observed), |step| Decision::act(step, Reason::AsExpected, why))
+    mutant(observed).map_or_else(
+        || decide(observed),
+        |step| Decision::act(step, Reason::AsExpected, why),
+    )
 }
 
 /// Clusters that have settled, with 5000 entries more on a quorum than elsewhere.
@@ -59,12 +62,23 @@ fn stories(mutant: Mutant, unchecked: bool) -> (BTreeSet<String>, Vec<String>) {
                 run.world.freeze(2, true);
                 run.world.empty_volume(1);
             }
-            run.faults = Faults { crash: 3, blind_pod: 10, ..Faults::default() };
+            run.faults = Faults {
+                crash: 3,
+                blind_pod: 10,
+                ..Faults::default()
+            };
             run.turns(60);
             run.world.freeze(2, false);
-            run.faults = Faults { crash: 3, ..Faults::default() };
+            run.faults = Faults {
+                crash: 3,
+                ..Faults::default()
+            };
             run.turns(60);
-            refused.extend(run.refused.iter().map(|(violation, _)| format!("{violation:?}")));
+            refused.extend(
+                run.refused
+                    .iter()
+                    .map(|(violation, _)| format!("{violation:?}")),
+            );
             harm.extend(run.world.violations.clone());
         }
     }
@@ -93,20 +107,38 @@ fn blank(observed: &Observed) -> impl Iterator<Item = (u32, &Pod, String)> {
 fn grant(observed: &Observed, (ordinal, pod, nonce): (u32, &Pod, String), action: Action) -> Step {
     let cluster_uid = observed.cluster.uid.clone();
     let incarnation = observed.cluster.latched.incarnation;
-    let grant = Grant { nonce, cluster_uid, incarnation, action };
-    Step::Grant { ordinal, pod_uid: pod.uid.clone(), grant }
+    let grant = Grant {
+        nonce,
+        cluster_uid,
+        incarnation,
+        action,
+    };
+    Step::Grant {
+        ordinal,
+        pod_uid: pod.uid.clone(),
+        grant,
+    }
 }
 
 fn token(observed: &Observed) -> String {
-    format!("{}-{}", observed.cluster.uid, observed.cluster.latched.incarnation)
+    format!(
+        "{}-{}",
+        observed.cluster.uid, observed.cluster.latched.incarnation
+    )
 }
 
 /// Invariant 1: removes a member that lost its data without asking whether a quorum remains.
 fn removes_without_quorum(observed: &Observed) -> Option<Step> {
     let list = list(observed)?;
     blank(observed).find_map(|(ordinal, _, nonce)| {
-        let member = list.at(&observed.peer_url(ordinal)).filter(|member| !member.is_unstarted())?;
-        Some(Step::RemoveMember { id: member.id, ordinal, nonce })
+        let member = list
+            .at(&observed.peer_url(ordinal))
+            .filter(|member| !member.is_unstarted())?;
+        Some(Step::RemoveMember {
+            id: member.id,
+            ordinal,
+            nonce,
+        })
     })
 }
 
@@ -123,15 +155,30 @@ fn adds_while_a_grant_is_open(observed: &Observed) -> Option<Step> {
 /// Invariant 2: lets whoever waits found a cluster.
 fn bootstraps_without_a_latch(observed: &Observed) -> Option<Step> {
     let waiting = blank(observed).find(|(_, pod, _)| !pod.is_granted())?;
-    let entry = format!("{}={}", observed.member_name(waiting.0), observed.peer_url(waiting.0));
+    let entry = format!(
+        "{}={}",
+        observed.member_name(waiting.0),
+        observed.peer_url(waiting.0)
+    );
     let (token, initial_cluster) = (token(observed), entry);
-    Some(grant(observed, waiting, Action::Bootstrap { token, initial_cluster, discard: false }))
+    Some(grant(
+        observed,
+        waiting,
+        Action::Bootstrap {
+            token,
+            initial_cluster,
+            discard: false,
+        },
+    ))
 }
 
 /// Invariant 2: writes down another founder without another incarnation.
 fn changes_the_founder(observed: &Observed) -> Option<Step> {
     let mut latched: Latched = observed.cluster.latched.clone();
-    let founder = latched.bootstrap.as_mut().filter(|_| latched.cluster_id.is_none())?;
+    let founder = latched
+        .bootstrap
+        .as_mut()
+        .filter(|_| latched.cluster_id.is_none())?;
     let (_, pod, nonce) = blank(observed).find(|(_, pod, _)| pod.uid != founder.pod_uid)?;
     founder.pod_uid.clone_from(&pod.uid);
     founder.nonce = nonce;
@@ -140,14 +187,31 @@ fn changes_the_founder(observed: &Observed) -> Option<Step> {
 
 /// Invariant 2: lets clients in at once.
 fn publishes_clients_early(observed: &Observed) -> Option<Step> {
-    let shape = Shape { replicas: 3, client_service: true, claims: vec![0, 1, 2], min_available: 2 };
-    observed.cluster.latched.cluster_id.is_none().then_some(Step::ApplyObjects(shape))
+    let shape = Shape {
+        replicas: 3,
+        client_service: true,
+        claims: vec![0, 1, 2],
+        min_available: 2,
+    };
+    observed
+        .cluster
+        .latched
+        .cluster_id
+        .is_none()
+        .then_some(Step::ApplyObjects(shape))
 }
 
 /// Invariant 2: forgets the cluster.
 fn forgets_the_cluster(observed: &Observed) -> Option<Step> {
-    let latched = Latched { cluster_id: None, ..observed.cluster.latched.clone() };
-    observed.cluster.latched.cluster_id.map(|_| Step::Latch(latched))
+    let latched = Latched {
+        cluster_id: None,
+        ..observed.cluster.latched.clone()
+    };
+    observed
+        .cluster
+        .latched
+        .cluster_id
+        .map(|_| Step::Latch(latched))
 }
 
 /// Invariant 3: lets a wiped member start again under the ID it had.
@@ -157,7 +221,11 @@ fn grants_an_id_twice(observed: &Observed) -> Option<Step> {
         let member = list.at(&observed.peer_url(waiting.0))?;
         (!waiting.1.is_granted()).then_some((waiting, member.id))
     })?;
-    let entries = list.members.iter().flat_map(|m| &m.peer_urls).map(|url| format!("{url}={url}"));
+    let entries = list
+        .members
+        .iter()
+        .flat_map(|m| &m.peer_urls)
+        .map(|url| format!("{url}={url}"));
     let action = Action::Join {
         token: token(observed),
         initial_cluster: entries.collect::<Vec<_>>().join(","),
@@ -170,9 +238,20 @@ fn grants_an_id_twice(observed: &Observed) -> Option<Step> {
 
 /// Invariant 3: answers a wait that is over.
 fn answers_a_former_wait(observed: &Observed) -> Option<Step> {
-    let Step::Grant { ordinal, pod_uid, mut grant } = decide(observed).step else { return None };
-    grant.nonce = "a wait that is over".to_owned();
-    Some(Step::Grant { ordinal, pod_uid, grant })
+    let Step::Grant {
+        ordinal,
+        pod_uid,
+        mut grant,
+    } = decide(observed).step
+    else {
+        return None;
+    };
+    grant.nonce = String::from("a wait that is over");
+    Some(Step::Grant {
+        ordinal,
+        pod_uid,
+        grant,
+    })
 }
 
 /// Invariant 3: writes down a wait though a member is listed for it.
@@ -180,10 +259,17 @@ fn latches_a_join_for_a_listed_member(observed: &Observed) -> Option<Step> {
     let list = list(observed)?;
     let (ordinal, pod, nonce) = blank(observed).find(|(ordinal, pod, _)| {
         let listed = list.at(&observed.peer_url(*ordinal)).is_some();
-        listed && !pod.blank().is_some_and(|report| observed.may_join(*ordinal, pod, report))
+        listed
+            && !pod
+                .blank()
+                .is_some_and(|report| observed.may_join(*ordinal, pod, report))
     })?;
     let (member, pod_uid) = (observed.member_name(ordinal), pod.uid.clone());
-    let join = api::v1alpha1::status::JoinIntent { member, pod_uid, nonce };
+    let join = api::v1alpha1::status::JoinIntent {
+        member,
+        pod_uid,
+        nonce,
+    };
     let mut latched = observed.cluster.latched.clone();
     latched.joins = vec![join];
     Some(Step::Latch(latched))
@@ -191,18 +277,39 @@ fn latches_a_join_for_a_listed_member(observed: &Observed) -> Option<Step> {
 
 /// Invariant 3: tells a joiner only about itself.
 fn grants_another_member_list(observed: &Observed) -> Option<Step> {
-    let Step::Grant { ordinal, pod_uid, mut grant } = decide(observed).step else { return None };
-    let Action::Join { initial_cluster, .. } = &mut grant.action else { return None };
+    let Step::Grant {
+        ordinal,
+        pod_uid,
+        mut grant,
+    } = decide(observed).step
+    else {
+        return None;
+    };
+    let Action::Join {
+        initial_cluster, ..
+    } = &mut grant.action
+    else {
+        return None;
+    };
     *initial_cluster = format!("x={}", observed.peer_url(ordinal));
-    Some(Step::Grant { ordinal, pod_uid, grant })
+    Some(Step::Grant {
+        ordinal,
+        pod_uid,
+        grant,
+    })
 }
 
 /// Invariant 4: promotes whoever is listed as a learner.
 fn promotes_a_lagging_learner(observed: &Observed) -> Option<Step> {
     let learner = list(observed)?.learners().find(|learner| {
-        observed.serving_as(learner.id).is_some_and(|serving| serving.applied_index < 1000)
+        observed
+            .serving_as(learner.id)
+            .is_some_and(|serving| serving.applied_index < 1000)
     })?;
-    Some(Step::Promote { id: learner.id, ordinal: observed.ordinal_of(learner)? })
+    Some(Step::Promote {
+        id: learner.id,
+        ordinal: observed.ordinal_of(learner)?,
+    })
 }
 
 /// Invariant 4: adds a second learner wherever it can.
@@ -217,12 +324,23 @@ fn adds_a_learner_too_many(observed: &Observed) -> Option<Step> {
 
 /// Invariant 6: moves aside what is not damaged.
 fn discards_without_need(observed: &Observed) -> Option<Step> {
-    let Step::Grant { ordinal, pod_uid, mut grant } = decide(observed).step else { return None };
+    let Step::Grant {
+        ordinal,
+        pod_uid,
+        mut grant,
+    } = decide(observed).step
+    else {
+        return None;
+    };
     match &mut grant.action {
         Action::Bootstrap { discard, .. } => *discard = !*discard,
         Action::Join { .. } | Action::Resume { .. } => return None,
     }
-    Some(Step::Grant { ordinal, pod_uid, grant })
+    Some(Step::Grant {
+        ordinal,
+        pod_uid,
+        grant,
+    })
 }
 
 /// Invariant 7: removes a member because it does not answer.
@@ -232,7 +350,11 @@ fn removes_on_unknown(observed: &Observed) -> Option<Step> {
         let silent = pod.process == plan::observed::Process::Unknown;
         let member = list.at(&observed.peer_url(*ordinal)).filter(|_| silent)?;
         let nonce = String::new();
-        Some(Step::RemoveMember { id: member.id, ordinal: *ordinal, nonce })
+        Some(Step::RemoveMember {
+            id: member.id,
+            ordinal: *ordinal,
+            nonce,
+        })
     })
 }
 
@@ -292,13 +414,23 @@ fn granting_an_id_twice_would_lose_an_acknowledged_write() {
     let acknowledged = run.world.clusters[&id].acknowledged;
     let data = |ordinal: u32| run.world.claims[&ordinal].volume.data.unwrap();
     let holds = |ordinal: &u32| data(*ordinal).log == acknowledged;
-    let leading = (0..3).find(|ordinal| data(*ordinal).member == leader).unwrap();
-    let wiped = (0..3).filter(holds).find(|ordinal| *ordinal != leading).unwrap();
+    let leading = (0..3)
+        .find(|ordinal| data(*ordinal).member == leader)
+        .unwrap();
+    let wiped = (0..3)
+        .filter(holds)
+        .find(|ordinal| *ordinal != leading)
+        .unwrap();
     run.world.empty_volume(wiped);
     run.turns(25);
     run.world.freeze(leading, true);
     run.turns(10);
-    assert!(run.world.violations.iter().any(|what| what.contains("lost write")));
+    assert!(
+        run.world
+            .violations
+            .iter()
+            .any(|what| what.contains("lost write"))
+    );
 }
 
 #[test]
@@ -308,7 +440,10 @@ fn answering_a_former_wait_is_refused() {
 
 #[test]
 fn latching_a_join_for_a_listed_member_is_refused() {
-    refused_as(latches_a_join_for_a_listed_member, &Violation::GrantedBefore);
+    refused_as(
+        latches_a_join_for_a_listed_member,
+        &Violation::GrantedBefore,
+    );
 }
 
 #[test]

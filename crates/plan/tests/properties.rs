@@ -1,6 +1,11 @@
 //! Properties of every decision, on random observations of up to nine members. Each invariant of the
 //! design has one that is named after it and stated in terms of how the scene was painted, not of how
 //! the rules or the runtime check read it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "test code: a failure is the point"
+)]
 
 use gate::{Action, State};
 use plan::observed::{Process, quorum};
@@ -21,7 +26,10 @@ fn slot_of(scene: &Scene, id: u64) -> Slot {
 }
 
 fn voters(scene: &Scene) -> impl Iterator<Item = &Slot> {
-    scene.slots.iter().filter(|slot| slot.listed == Listed::Voter)
+    scene
+        .slots
+        .iter()
+        .filter(|slot| slot.listed == Listed::Voter)
 }
 
 /// Healthy in the sense of the design: known to serve this cluster, and to follow a leader.
@@ -33,7 +41,9 @@ fn takes_part(slot: &Slot) -> bool {
 fn grant_is_open(scene: &Scene) -> bool {
     let bootstraps = |ordinal: usize| {
         !scene.formed
-            && scene.founder.is_some_and(|(f, _)| usize::try_from(f).unwrap() == ordinal)
+            && scene
+                .founder
+                .is_some_and(|(f, _)| usize::try_from(f).unwrap() == ordinal)
     };
     scene.slots.iter().enumerate().any(|(ordinal, slot)| {
         let waits_anew = matches!(slot.does, Does::Waits(_) | Does::WaitsWithStranger)
@@ -313,11 +323,25 @@ fn the_random_scenes_reach_every_kind_of_step() {
     let mut reached = std::collections::BTreeMap::<&str, usize>::new();
     for _ in 0..3000 {
         let scene = strategy.new_tree(&mut runner).unwrap().current();
-        *reached.entry(kind(&decide(&scene.observed()).step)).or_default() += 1;
+        *reached
+            .entry(kind(&decide(&scene.observed()).step))
+            .or_default() += 1;
     }
     println!("{reached:?}");
-    for wanted in ["add", "apply", "bootstrap", "join", "latch", "promote", "remove", "resume"] {
-        assert!(reached.get(wanted).is_some_and(|count| *count >= 30), "{wanted}: {reached:?}");
+    for wanted in [
+        "add",
+        "apply",
+        "bootstrap",
+        "join",
+        "latch",
+        "promote",
+        "remove",
+        "resume",
+    ] {
+        assert!(
+            reached.get(wanted).is_some_and(|count| *count >= 30),
+            "{wanted}: {reached:?}"
+        );
     }
 }
 

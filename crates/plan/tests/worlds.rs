@@ -1,5 +1,10 @@
 //! Whole stories in a simulated Kubernetes and etcd. However they go, they end with what was asked
 //! for, and nothing happens on the way that must never happen: no fork, no amnesia, no lost write.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test code: a failure is the point"
+)]
 
 use api::Reason;
 use api::v1alpha1::cluster::Retention;
@@ -8,6 +13,12 @@ use testkit::run::{Faults, killed_at_every_write};
 use testkit::{Run, World};
 
 const BOUND: usize = 900;
+
+/// So many seeds, and so many times more as `WORLDS` says.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let times = std::env::var("WORLDS").ok().and_then(|times| times.parse().ok());
+    0..count * times.unwrap_or(1)
+}
 
 /// A cluster that has settled, with a client that writes.
 fn settled(size: u32, minor: u8, seed: u64) -> Run<'static> {
@@ -30,7 +41,7 @@ fn incarnation(run: &Run<'_>) -> u64 {
 fn a_cluster_of_every_size_is_created_on_every_line() {
     for minor in [5, 6, 7] {
         for size in [1, 3, 5, 7, 9] {
-            for seed in 0..10 {
+            for seed in seeds(10) {
                 let run = settled(size, minor, seed);
                 assert_eq!(run.world.healthy_voters(), usize::try_from(size).unwrap());
                 assert_eq!(incarnation(&run), 1, "3.{minor}, size {size}, seed {seed}");
@@ -44,7 +55,7 @@ fn a_cluster_of_every_size_is_created_on_every_line() {
 fn creation_survives_a_kill_at_every_write() {
     let mut played = 0;
     for (size, minor) in [(1, 5), (3, 5), (3, 6), (5, 6)] {
-        for seed in 0..3 {
+        for seed in seeds(3) {
             let world = World::new(size, minor, seed);
             played += killed_at_every_write(&world, &|run| run.settle(BOUND)).unwrap();
         }
@@ -75,7 +86,7 @@ fn growth_survives_a_kill_at_every_write() {
 
 #[test]
 fn creation_survives_every_fault_at_once() {
-    for seed in 0..60 {
+    for seed in seeds(60) {
         for (size, minor) in [(3, 5), (5, 6)] {
             let mut run = Run::new(World::new(size, minor, seed));
             run.faults = Faults::ALL;
@@ -95,7 +106,7 @@ fn creation_survives_every_fault_at_once() {
 
 #[test]
 fn a_settled_cluster_survives_every_fault_at_once() {
-    for seed in 0..40 {
+    for seed in seeds(40) {
         let mut run = settled(3, 6, seed);
         run.faults = Faults::ALL;
         run.turns(150);
@@ -106,11 +117,12 @@ fn a_settled_cluster_survives_every_fault_at_once() {
 
 #[test]
 fn two_operators_at_once_do_no_harm() {
-    for seed in 0..60 {
+    for seed in seeds(60) {
         let mut run = Run::new(World::new(3, if seed % 2 == 0 { 5 } else { 6 }, seed));
         // Every other look is an old picture: the second operator's.
         run.faults = Faults {
-            stale: 50,
+            stale: 35,
+            torn: 35,
             crash: 3,
             ..Faults::default()
         };
@@ -122,7 +134,7 @@ fn two_operators_at_once_do_no_harm() {
 #[test]
 fn a_first_volume_lost_before_the_cluster_formed_raises_the_incarnation() {
     let mut raised = 0;
-    for seed in 0..40 {
+    for seed in seeds(40) {
         for lose in [World::lose_claim, World::empty_volume] {
             let mut run = Run::new(World::new(3, 6, seed));
             let chosen = loop {
@@ -146,7 +158,7 @@ fn a_first_volume_lost_before_the_cluster_formed_raises_the_incarnation() {
 
 #[test]
 fn a_voter_that_lost_its_volume_is_replaced_without_losing_a_write() {
-    for seed in 0..30 {
+    for seed in seeds(30) {
         for lose in [World::lose_claim, World::empty_volume, World::damage_volume] {
             for (size, minor) in [(3, 5), (3, 6), (5, 6)] {
                 let mut run = settled(size, minor, seed);
@@ -166,7 +178,7 @@ fn a_voter_that_lost_its_volume_is_replaced_without_losing_a_write() {
 
 #[test]
 fn volumes_lost_one_after_another_under_faults_cost_nothing() {
-    for seed in 0..30 {
+    for seed in seeds(30) {
         let mut run = settled(3, 6, seed);
         for victim in [0, 1, 2] {
             run.world.lose_claim(victim);
@@ -185,7 +197,7 @@ fn volumes_lost_one_after_another_under_faults_cost_nothing() {
 
 #[test]
 fn never_removes_a_voter_while_another_is_down() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let mut run = settled(3, 6, seed);
         run.world.freeze(2, true);
         run.world.lose_claim(1);
@@ -200,7 +212,7 @@ fn never_removes_a_voter_while_another_is_down() {
 
 #[test]
 fn an_object_created_anew_resumes_what_was_kept() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         for size in [1, 3, 5] {
             let mut run = settled(size, 6, seed);
             let acknowledged = run.world.clusters.values().next().unwrap().acknowledged;
@@ -223,7 +235,7 @@ fn resuming_survives_a_kill_at_every_write() {
 
 #[test]
 fn an_object_created_anew_resumes_though_one_volume_is_empty() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         for empty in 0..3 {
             let mut run = settled(3, 5, seed);
             run.world.create_anew(3);
@@ -237,7 +249,7 @@ fn an_object_created_anew_resumes_though_one_volume_is_empty() {
 
 #[test]
 fn an_object_created_anew_larger_resumes_and_grows() {
-    for seed in 0..10 {
+    for seed in seeds(10) {
         let mut run = settled(3, 6, seed);
         run.world.create_anew(5);
         settle(&mut run, &format!("seed {seed}"));
@@ -250,7 +262,7 @@ fn an_object_created_anew_larger_resumes_and_grows() {
 
 #[test]
 fn an_object_created_anew_smaller_starts_all_that_was_kept_and_says_so() {
-    for seed in 0..10 {
+    for seed in seeds(10) {
         let mut run = settled(3, 6, seed);
         run.world.create_anew(1);
         let refused = |decision: &Decision| {
@@ -266,7 +278,7 @@ fn an_object_created_anew_smaller_starts_all_that_was_kept_and_says_so() {
 
 #[test]
 fn claims_that_are_deleted_with_their_object_are_not_resumed() {
-    for seed in 0..10 {
+    for seed in seeds(10) {
         let mut run = settled(3, 6, seed);
         run.world.object.when_deleted = Retention::Delete;
         // What the owner deletes on purpose is no lost write.
@@ -283,7 +295,7 @@ fn claims_that_are_deleted_with_their_object_are_not_resumed() {
 
 #[test]
 fn data_of_several_clusters_is_left_to_a_person() {
-    for seed in 0..10 {
+    for seed in seeds(10) {
         let mut world = World::new(3, 6, seed);
         world.plant_foreign_claim(0, 0xf001);
         world.plant_foreign_claim(1, 0xf002);
@@ -299,7 +311,7 @@ fn data_of_several_clusters_is_left_to_a_person() {
 
 #[test]
 fn data_of_a_cluster_without_identity_files_is_resumed_as_a_whole() {
-    for seed in 0..10 {
+    for seed in seeds(10) {
         let mut world = World::new(3, 6, seed);
         for ordinal in 0..3 {
             world.plant_foreign_claim(ordinal, 0xf001);
@@ -312,7 +324,7 @@ fn data_of_a_cluster_without_identity_files_is_resumed_as_a_whole() {
 
 #[test]
 fn a_status_wiped_by_hand_is_found_again_while_members_serve() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let mut run = settled(3, 6, seed);
         let known = run.world.object.status.cluster_id.clone();
         run.world.wipe_status();
@@ -323,7 +335,7 @@ fn a_status_wiped_by_hand_is_found_again_while_members_serve() {
 
 #[test]
 fn a_status_wiped_at_any_point_of_creation_is_found_again() {
-    for seed in 0..60 {
+    for seed in seeds(60) {
         let mut run = Run::new(World::new(3, 6, seed));
         run.turns(usize::try_from(seed).unwrap());
         let served = run.world.healthy_voters() > 0;
@@ -337,12 +349,12 @@ fn a_status_wiped_at_any_point_of_creation_is_found_again() {
 
 #[test]
 fn a_stopped_cluster_keeps_its_data_and_starts_again() {
-    for seed in 0..10 {
+    for seed in seeds(10) {
         for size in [1, 3, 5] {
             let mut run = settled(size, 6, seed);
             run.world.resize(0);
             settle(&mut run, "stopping");
-            assert!(run.world.pods.is_empty() && run.world.claims.len() >= 1);
+            assert!(run.world.pods.is_empty() && !run.world.claims.is_empty());
             run.world.resize(size);
             settle(&mut run, "starting again");
             assert_eq!(run.world.clusters.len(), 1);
@@ -352,7 +364,7 @@ fn a_stopped_cluster_keeps_its_data_and_starts_again() {
 
 #[test]
 fn a_cluster_grows_by_every_edit_of_its_size() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         for minor in [5, 6] {
             let mut run = settled(1, minor, seed);
             for size in [3, 5] {
@@ -366,7 +378,7 @@ fn a_cluster_grows_by_every_edit_of_its_size() {
 
 #[test]
 fn a_status_wiped_by_hand_never_begins_a_second_cluster() {
-    for seed in 0..40 {
+    for seed in seeds(40) {
         // Grown pods wait on empty volumes while the one member with data is away.
         let mut run = settled(1, 6, seed);
         run.world.freeze(0, true);
@@ -382,13 +394,27 @@ fn a_status_wiped_by_hand_never_begins_a_second_cluster() {
 
 #[test]
 fn a_status_wiped_while_stopped_never_begins_a_second_cluster() {
-    for seed in 0..40 {
+    for seed in seeds(40) {
         let mut run = settled(3, 6, seed);
         run.world.resize(0);
         settle(&mut run, "stopping");
         run.world.wipe_status();
         run.world.empty_volume(1);
         run.world.resize(3);
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.clusters.len(), 1);
+    }
+}
+
+#[test]
+fn a_status_wiped_while_resuming_is_found_again() {
+    for seed in seeds(30) {
+        let mut run = settled(3, 6, seed);
+        run.world.create_anew(3);
+        while run.world.healthy_voters() == 0 {
+            run.turn();
+        }
+        run.world.wipe_status();
         settle(&mut run, &format!("seed {seed}"));
         assert_eq!(run.world.clusters.len(), 1);
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use api::Reason;
 use plan::invariants::{self, Violation};
+use plan::observed::Process;
 use plan::{Decision, Observed, Step};
 
 use crate::world::observe::{Blind, Look};
@@ -43,6 +44,8 @@ pub struct Faults {
     pub blind_list: u64,
     /// The picture is old.
     pub stale: u64,
+    /// The picture is torn: Kubernetes as it was, etcd and the gates as they are.
+    pub torn: u64,
     /// A container ends.
     pub crash: u64,
     /// A pod is deleted.
@@ -57,6 +60,7 @@ impl Faults {
         blind_pod: 15,
         blind_list: 15,
         stale: 25,
+        torn: 25,
         crash: 4,
         delete_pod: 2,
         absent: 20,
@@ -127,17 +131,21 @@ impl<'a> Run<'a> {
         let look = self.world.look_around(&Blind { pods, list });
         self.past.push_front(look.clone());
         self.past.truncate(MEMORY);
+        let back = self
+            .world
+            .rng
+            .below(u64::try_from(self.past.len()).unwrap_or(1));
+        let old = usize::try_from(back)
+            .ok()
+            .and_then(|back| self.past.get(back).cloned());
+        let old = old.unwrap_or_else(|| look.clone());
         if self.world.rng.chance(faults.stale) {
-            let back = self
-                .world
-                .rng
-                .below(u64::try_from(self.past.len()).unwrap_or(1));
-            let old = usize::try_from(back)
-                .ok()
-                .and_then(|back| self.past.get(back));
-            return old.cloned().unwrap_or(look);
+            old
+        } else if self.world.rng.chance(faults.torn) {
+            torn(old, &look)
+        } else {
+            look
         }
-        look
     }
 
     /// One reconcile on a look.
@@ -208,6 +216,22 @@ impl<'a> Run<'a> {
             self.world.violations, self.refused
         ))
     }
+}
+
+/// What a real operator sees: objects from caches that may be late, then the processes in the pods it knows
+/// of, then the member list.
+fn torn(mut old: Look, new: &Look) -> Look {
+    for (ordinal, pod) in &mut old.observed.pods {
+        let same = new
+            .observed
+            .pods
+            .get(ordinal)
+            .filter(|now| now.uid == pod.uid);
+        pod.process = same.map_or(Process::Unknown, |now| now.process.clone());
+    }
+    old.observed.now = new.observed.now;
+    old.observed.etcd = new.observed.etcd.clone();
+    old
 }
 
 /// Plays a story to its end once for every write at which the operator can be killed, with and without

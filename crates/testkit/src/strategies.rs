@@ -65,30 +65,64 @@ fn growing() -> impl Strategy<Value = Slot> {
     let wait = Slot::empty();
     prop::sample::select(vec![
         wait,
-        Slot { join: For::ThisWait, ..wait },
-        Slot { join: For::ThisWait, listed: Listed::New, ..wait },
-        Slot { join: For::ThisWait, listed: Listed::New, grant: For::ThisWait, ..wait },
-        Slot { listed: Listed::New, grant: For::FormerWait, ..wait },
-        Slot { listed: Listed::Learner, ..Slot::voter() },
-        Slot { does: Does::Waits(State::Damaged), join: For::ThisWait, listed: Listed::New, ..wait },
+        Slot {
+            join: For::ThisWait,
+            ..wait
+        },
+        Slot {
+            join: For::ThisWait,
+            listed: Listed::New,
+            ..wait
+        },
+        Slot {
+            join: For::ThisWait,
+            listed: Listed::New,
+            grant: For::ThisWait,
+            ..wait
+        },
+        Slot {
+            listed: Listed::New,
+            grant: For::FormerWait,
+            ..wait
+        },
+        Slot {
+            listed: Listed::Learner,
+            ..Slot::voter()
+        },
+        Slot {
+            does: Does::Waits(State::Damaged),
+            join: For::ThisWait,
+            listed: Listed::New,
+            ..wait
+        },
     ])
 }
 
 /// A healthy cluster with members on their way and one ordinal of any kind.
 fn healthy_slots() -> impl Strategy<Value = Vec<Slot>> {
-    (1..6_usize, prop::collection::vec(growing(), 0..3), prop::option::of(slot())).prop_map(
-        |(voters, growing, odd)| {
+    (
+        1..6_usize,
+        prop::collection::vec(growing(), 0..3),
+        prop::option::of(slot()),
+    )
+        .prop_map(|(voters, growing, odd)| {
             let voters = std::iter::repeat_n(Slot::voter(), voters);
             odd.into_iter().chain(voters).chain(growing).collect()
-        },
-    )
+        })
 }
 
 /// A cluster that is about to begin.
 fn young_slots() -> impl Strategy<Value = Vec<Slot>> {
-    let quiet = Slot { does: Does::Unknown, ..Slot::empty() };
-    let damaged = Slot { does: Does::Waits(State::Damaged), ..Slot::empty() };
-    let one = prop_oneof![6 => Just(Slot::empty()), 2 => Just(quiet), 1 => Just(damaged), 1 => slot()];
+    let quiet = Slot {
+        does: Does::Unknown,
+        ..Slot::empty()
+    };
+    let damaged = Slot {
+        does: Does::Waits(State::Damaged),
+        ..Slot::empty()
+    };
+    let one =
+        prop_oneof![6 => Just(Slot::empty()), 2 => Just(quiet), 1 => Just(damaged), 1 => slot()];
     prop::collection::vec(one, 1..4)
 }
 
@@ -100,26 +134,57 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         2 => young_slots().prop_map(|slots| (slots, Some(false))),
     ];
     let sizes = prop::sample::select(vec![0_u32, 1, 3, 3, 3, 5, 5, 7, 9]);
-    let founder = prop::option::of((0..3_u32, prop_oneof![Just(For::ThisWait), Just(For::FormerWait)]));
+    let founder = prop::option::of((
+        0..3_u32,
+        prop_oneof![Just(For::ThisWait), Just(For::FormerWait)],
+    ));
     let flags = (
         prop::bool::weighted(0.75),
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.9),
         prop::bool::weighted(0.1),
     );
-    (sizes, 5..8_u8, slots, founder, flags, prop::option::of(0..10_u32)).prop_map(
-        |(size, minor, (slots, known), founder, (formed, resumed, list, drifted), replicas)| Scene {
-            size,
-            minor,
-            slots,
-            formed: known.unwrap_or(formed),
-            resumed,
-            founder,
-            list: list && known != Some(false),
-            drifted,
-            replicas,
-        },
+    (
+        sizes,
+        5..8_u8,
+        slots,
+        founder,
+        flags,
+        prop::option::of(0..10_u32),
     )
+        .prop_map(
+            |(size, minor, (slots, known), founder, (formed, resumed, list, drifted), replicas)| {
+                Scene {
+                    size,
+                    minor,
+                    slots,
+                    formed: known.unwrap_or(formed),
+                    resumed,
+                    founder,
+                    list: list && known != Some(false),
+                    drifted,
+                    replicas,
+                }
+            },
+        )
+}
+
+/// A cluster as it should be, but for one ordinal at most.
+pub fn nearly_settled() -> impl Strategy<Value = Scene> {
+    (
+        prop::sample::select(vec![1_u32, 3, 5]),
+        prop::option::of((0..5_usize, slot())),
+    )
+        .prop_map(|(size, odd)| {
+            let count = usize::try_from(size).unwrap_or(1);
+            let mut slots = vec![Slot::voter(); count];
+            if let Some((at, odd)) = odd
+                && let Some(slot) = slots.get_mut(at)
+            {
+                *slot = odd;
+            }
+            Scene::formed(size, slots)
+        })
 }
 
 /// What an operator might see of it.

@@ -5,6 +5,7 @@
 pub mod act;
 mod etcd;
 mod kubernetes;
+mod members;
 pub mod observe;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -228,8 +228,8 @@ fn link_tools(layout: &Layout, settings: &Settings) -> Result<()> {
     for (tool, version) in [
         ("kubectl", settings.kubernetes.as_str()),
         ("helm", build::HELM),
-        ("etcdctl", build::CONTROL_PLANE_ETCD),
-        ("etcdutl", build::CONTROL_PLANE_ETCD),
+        ("etcdctl", CONTROL_PLANE_ETCD),
+        ("etcdutl", CONTROL_PLANE_ETCD),
     ] {
         let link = layout.path().join(tool);
         remove_file(&link)?;

@@ -20,7 +20,7 @@ use crate::tools::{output, run, run_with_input, wait_until};
 const NAME: &str = "demo";
 const SIZE: usize = 3;
 const LABEL: &str = "etcd-operator-demo";
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The whole show.
 pub(crate) fn demo(layout: &Layout, context: Option<&str>) -> Result<()> {
@@ -45,7 +45,10 @@ pub(crate) fn demo(layout: &Layout, context: Option<&str>) -> Result<()> {
     write_and_read(&etcd, &pods)?;
     heading("5. The leader dies while we write");
     lose_the_leader(&target, &etcd, &mut pods, &mut show)?;
-    println!("\nAll of this took {:.0} s.", started.elapsed().as_secs_f32());
+    println!(
+        "\nAll of this took {:.0} s.",
+        started.elapsed().as_secs_f32()
+    );
     say_what_next(&namespace, context);
     Ok(())
 }
@@ -56,7 +59,11 @@ fn heading(text: &str) {
 
 fn nodes(target: &Target) -> Result<String> {
     let columns = "custom-columns=NODE:.metadata.name,KUBERNETES:.status.nodeInfo.kubeletVersion";
-    let said = output(target.command("kubectl").args(["get", "nodes", "-o", columns]))?;
+    let said = output(
+        target
+            .command("kubectl")
+            .args(["get", "nodes", "-o", columns]),
+    )?;
     Ok(said.trim_end().to_owned())
 }
 
@@ -116,7 +123,10 @@ fn write_and_read(etcd: &Etcd, pods: &Watch) -> Result<()> {
         anyhow::bail!("fewer than two members have an address");
     };
     let revision = etcd.run(first.put(b"greeting", b"hello"))?;
-    println!("  {}: put greeting hello  (revision {revision})", first.target().pod);
+    println!(
+        "  {}: put greeting hello  (revision {revision})",
+        first.target().pod
+    );
     let read = etcd.run(last.get(b"greeting", Consistency::Linearizable))?;
     let read = read.context("the key is not there")?;
     let value = String::from_utf8_lossy(&read.value).into_owned();

@@ -125,6 +125,12 @@ pub(crate) fn root() -> PathBuf {
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
+/// A program as it is in the image.
+pub(crate) fn binary(program: &str) -> Result<PathBuf> {
+    let release = target_directory()?.join(TRIPLE).join("release");
+    Ok(release.join(program))
+}
+
 fn target_directory() -> Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo

@@ -62,7 +62,17 @@ enum Command {
     },
 }
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        for cause in error.chain().skip(1) {
+            eprintln!("  because: {cause}");
+        }
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> anyhow::Result<ExitCode> {
     let Cli { context, command } = Cli::parse();
     let layout = Layout::from_environment()?;
     let target = || Target::resolve(&layout, context.as_deref());

@@ -4,6 +4,7 @@
 mod counts;
 mod diagnose;
 mod stage;
+mod stream;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -112,11 +113,7 @@ fn is_down(layout: &Layout, context: Option<&str>) -> Result<bool> {
     Ok(context.is_none() && layout.settings()?.is_none())
 }
 
-fn timed(
-    laps: &mut Vec<Lap>,
-    name: &'static str,
-    work: impl FnOnce() -> Result<()>,
-) -> Result<()> {
+fn timed(laps: &mut Vec<Lap>, name: &'static str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     eprintln!("── {name}");
     let started = Instant::now();
     let result = work();

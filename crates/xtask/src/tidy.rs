@@ -6,7 +6,7 @@ mod links;
 mod rooms;
 mod words;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -37,6 +37,14 @@ impl Finding {
 struct Source {
     path: String,
     text: String,
+}
+
+impl Source {
+    fn has_extension(&self, extension: &str) -> bool {
+        Path::new(&self.path)
+            .extension()
+            .is_some_and(|own| own == extension)
+    }
 }
 
 /// What may lie at the root of the repository.

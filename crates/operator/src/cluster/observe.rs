@@ -12,7 +12,7 @@ use plan::observed::{Cluster, Etcd, Objects};
 use plan::shape::decide_shape;
 use plan::status;
 
-pub(crate) use kubernetes::{live_object, owner, targets};
+pub(crate) use kubernetes::{is_owned_against_policy, live_object, owner, targets};
 
 use crate::clock;
 use crate::cluster::{Error, place};

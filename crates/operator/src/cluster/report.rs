@@ -15,6 +15,9 @@ use crate::caches::Guarded;
 use crate::cluster::{Error, place};
 use crate::context::Context;
 
+/// Longest action that the API server takes.
+const MAX_ACTION: usize = 128;
+
 /// Writes the status and tells what happened.
 pub async fn report(
     cluster: &EtcdCluster,
@@ -64,7 +67,9 @@ pub(crate) async fn publish(cluster: &EtcdCluster, event: &events::Event, ctx: &
         },
         reason: event.reason.to_string(),
         note: Some(event.message.clone()),
-        action: event.reason.to_string(),
+        // The recorder folds events that differ in the note only into one, which keeps the first
+        // note: the second member that is added would never be told of. So the action differs, too.
+        action: event.message.chars().take(MAX_ACTION).collect(),
         secondary: None,
     };
     if let Err(error) = ctx

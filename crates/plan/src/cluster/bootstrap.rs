@@ -120,7 +120,10 @@ fn pursue(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision> {
     }
     let claim = observed.claims.get(ordinal).map(|claim| &claim.uid);
     if claim != Some(&intent.claim_uid) {
-        let why = format!("{} may found the cluster, but its claim is not the one it waited on", intent.member);
+        let why = format!(
+            "{} may found the cluster, but its claim is not the one it waited on",
+            intent.member
+        );
         return Some(Decision::wait(Reason::Bootstrapping, why, SOON));
     }
     let step = Step::Grant {

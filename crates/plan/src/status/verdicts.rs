@@ -118,6 +118,10 @@ fn complaints(
     if decision.step == Step::Refuse || decision.reason == Reason::QuorumLost {
         all.push((decision.reason, decision.why.clone()));
     }
+    let grown_up = observed.pods.values().any(|pod| is_old(observed, pod));
+    if decision.reason == Reason::EtcdUnreachable && grown_up {
+        all.push((decision.reason, decision.why.clone()));
+    }
     match outcome {
         Outcome::Failed(what) => all.push((Reason::StepFailed, what.clone())),
         Outcome::Foreign(what) => all.push((Reason::ForeignObject, foreign(what))),
@@ -149,9 +153,12 @@ fn foreign(what: &str) -> String {
     )
 }
 
+fn is_old(observed: &Observed, pod: &Pod) -> bool {
+    observed.now.duration_since(pod.created).as_secs() >= YOUNG
+}
+
 fn complaint_of(observed: &Observed, pod: &Pod) -> Option<(Reason, String)> {
-    let old = observed.now.duration_since(pod.created).as_secs() >= YOUNG;
-    if let Some(problem) = pod.problem.as_ref().filter(|_| old) {
+    if let Some(problem) = pod.problem.as_ref().filter(|_| is_old(observed, pod)) {
         return Some((Reason::PodNotStarting, format!("cannot start: {problem}")));
     }
     if let Some(report) = pod.held() {
@@ -182,9 +189,11 @@ fn ready(observed: &Observed, decision: &Decision, degraded: &Verdict) -> Verdic
     // The operator never waits for the kubelet's word, but clients do: c-client leads to ready pods only.
     let unready = observed.pods.iter().find(|(_, pod)| !pod.ready);
     let (status, reason, message) = match (settled, degraded.status, unready) {
-        (true, Some(false), None) => {
-            (true, Reason::AsExpected, format!("{healthy} of {size} members are healthy"))
-        }
+        (true, Some(false), None) => (
+            true,
+            Reason::AsExpected,
+            format!("{healthy} of {size} members are healthy"),
+        ),
         (true, Some(false), Some((ordinal, _))) => {
             let name = observed.member_name(*ordinal);
             let message = format!(

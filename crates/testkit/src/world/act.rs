@@ -88,17 +88,30 @@ impl World {
             }
             Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
             Step::RemoveMember { id, ordinal, nonce } => {
-                let pod = self.pods.get(ordinal);
-                let waits = pod.is_some_and(|pod| match &pod.container {
-                    Container::Waiting(report) => report.nonce == *nonce,
-                    Container::Down | Container::Etcd(_) => false,
-                });
-                if !waits {
-                    return Ok(Outcome::NotNow("it waits no longer".to_owned()));
-                }
-                self.call(|world| world.member_remove(cluster, *id))
+                self.remove(look, (*id, *ordinal, nonce), cluster)
             }
         }
+    }
+
+    /// etcd knows no resourceVersion, so both facts that the removal rests on are looked at once more: that
+    /// the pod still waits, and that no join was written down for that wait since.
+    fn remove(
+        &mut self,
+        look: &Look,
+        (id, ordinal, nonce): (u64, u32, &str),
+        cluster: u64,
+    ) -> Result<Outcome, Killed> {
+        let waits = self
+            .pods
+            .get(&ordinal)
+            .is_some_and(|pod| match &pod.container {
+                Container::Waiting(report) => report.nonce == nonce,
+                Container::Down | Container::Etcd(_) => false,
+            });
+        if !waits || look.revision != self.object.revision {
+            return Ok(Outcome::NotNow("it has changed since".to_owned()));
+        }
+        self.call(|world| world.member_remove(cluster, id))
     }
 
     fn call(

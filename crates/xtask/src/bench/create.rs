@@ -43,7 +43,12 @@ pub(super) fn measure(target: &Target, versions: &[String], rounds: u8) -> Resul
                 last(&ours)
             );
         }
-        table.row(row(version, &Times::new(pod), &Times::new(fixed), &Times::new(ours)));
+        table.row(row(
+            version,
+            &Times::new(pod),
+            &Times::new(fixed),
+            &Times::new(ours),
+        ));
     }
     Ok(table)
 }

@@ -16,7 +16,7 @@ const MEMORY_AIM: f64 = 16.0;
 const IDLE_AIM: f64 = 0.1;
 const IMAGE_AIM: f64 = 25.0;
 const SETTLING: Duration = Duration::from_secs(30);
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 /// What Linux counts processor time in, for every program on every machine we build for.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -58,8 +58,7 @@ pub(super) fn measure(layout: &Layout, target: &Target, clusters: u8) -> Result<
         "s",
         IDLE_AIM,
     );
-    add_image(layout, add)
-        .map(|()| table)
+    add_image(layout, add).map(|()| table)
 }
 
 fn add_image(layout: &Layout, mut add: impl FnMut(String, f64, &str, f64)) -> Result<()> {
@@ -78,7 +77,13 @@ fn create(place: &Place<'_>, numbers: std::ops::RangeInclusive<u8>) -> Result<()
     for number in numbers {
         place.create_cluster(&format!("m{number}"), 1, CONTROL_PLANE_ETCD)?;
     }
-    let ready = ["wait", "etcdclusters", "--all", "--for=condition=Ready", "--timeout=300s"];
+    let ready = [
+        "wait",
+        "etcdclusters",
+        "--all",
+        "--for=condition=Ready",
+        "--timeout=300s",
+    ];
     place.kubectl(&ready)?;
     std::thread::sleep(SETTLING);
     Ok(())
@@ -118,7 +123,9 @@ impl Process {
             found.len() <= 1,
             "several operators run\nhint: measure with one replica"
         );
-        found.pop().context("the operator does not run\nhint: `cargo xtask deploy`")
+        found
+            .pop()
+            .context("the operator does not run\nhint: `cargo xtask deploy`")
     }
 
     fn read(&self, file: &str) -> Result<String> {
@@ -140,7 +147,7 @@ impl Process {
     }
 }
 
-/// `VmRSS:	   12345 kB` → 12345.
+/// `VmRSS: 12345 kB` → 12345.
 fn parse_resident(status: &str) -> Option<u32> {
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
@@ -160,7 +167,10 @@ mod tests {
 
     #[test]
     fn proc_is_read_as_the_kernel_writes_it() {
-        assert_eq!(parse_resident("Name:\ta\nVmRSS:\t   12345 kB\n"), Some(12345));
+        assert_eq!(
+            parse_resident("Name:\ta\nVmRSS:\t   12345 kB\n"),
+            Some(12345)
+        );
         let stat = "7 (a b) c) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0";
         assert_eq!(parse_ticks(stat), Some(200));
     }

@@ -9,7 +9,7 @@ use crate::cluster::Target;
 use crate::live::{Etcd, Watch};
 use crate::tools::{run, run_with_input, wait_until};
 
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A namespace; it goes when this is dropped.
 pub(super) struct Place<'a> {
@@ -23,7 +23,9 @@ impl<'a> Place<'a> {
     pub(super) fn new(target: &'a Target, what: &str) -> Result<Self> {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         let namespace = format!("bench-{what}-{}", seconds % 1_000_000);
-        run(target.command("kubectl").args(["create", "namespace", &namespace]))?;
+        run(target
+            .command("kubectl")
+            .args(["create", "namespace", &namespace]))?;
         // Only here, so that a failure below still removes it.
         let pods = Watch::start(target, &namespace, "pods")?;
         let etcd = Etcd::new(target)?;
@@ -45,7 +47,9 @@ impl<'a> Place<'a> {
 
     pub(super) fn kubectl(&self, arguments: &[&str]) -> Result<()> {
         let mut kubectl = self.target.command("kubectl");
-        run(kubectl.args(["--namespace", &self.namespace]).args(arguments))
+        run(kubectl
+            .args(["--namespace", &self.namespace])
+            .args(arguments))
     }
 
     /// Seconds until exactly this many healthy voters answer, from a moment on.
@@ -56,7 +60,11 @@ impl<'a> Place<'a> {
                 return Ok(since.elapsed().as_secs_f64());
             }
             if since.elapsed() > PATIENCE {
-                bail!("no {size} healthy voters in {} within {} s", self.namespace, PATIENCE.as_secs());
+                bail!(
+                    "no {size} healthy voters in {} within {} s",
+                    self.namespace,
+                    PATIENCE.as_secs()
+                );
             }
         }
     }

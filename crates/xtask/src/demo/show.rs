@@ -59,7 +59,11 @@ impl Show {
                 }
             }
             if Instant::now() > deadline {
-                bail!("not within {} s; the last was: {}", limit.as_secs(), self.last);
+                bail!(
+                    "not within {} s; the last was: {}",
+                    limit.as_secs(),
+                    self.last
+                );
             }
             if !self.watch.wait(Duration::from_millis(100)) {
                 self.tick();
@@ -70,7 +74,10 @@ impl Show {
     fn print(&mut self, line: &str) {
         if line != self.last {
             let clear = if self.terminal { "\r\x1b[K" } else { "" };
-            println!("{clear}  {:5.1} s  {line}", self.started.elapsed().as_secs_f32());
+            println!(
+                "{clear}  {:5.1} s  {line}",
+                self.started.elapsed().as_secs_f32()
+            );
             line.clone_into(&mut self.last);
         }
     }
@@ -86,7 +93,9 @@ impl Show {
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     let conditions = object.pointer("/status/conditions")?.as_array()?;
-    conditions.iter().find(|condition| text(condition, "/type") == Some(kind))
+    conditions
+        .iter()
+        .find(|condition| text(condition, "/type") == Some(kind))
 }
 
 /// Ready, and said of the spec as it is now.
@@ -140,7 +149,10 @@ mod tests {
                 ],
             },
         });
-        assert_eq!(describe(&object), "Creating  a-0 leader ✓  a-1 –  | adding a-1");
+        assert_eq!(
+            describe(&object),
+            "Creating  a-0 leader ✓  a-1 –  | adding a-1"
+        );
         assert!(!is_ready(&object));
         object["status"]["conditions"][0]["status"] = json!("True");
         assert!(is_ready(&object));

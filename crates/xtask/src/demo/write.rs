@@ -62,7 +62,10 @@ fn write(etcd: &Etcd, members: &[Member], stop: &AtomicBool) -> Result<Written> 
     while !stop.load(Ordering::Relaxed) {
         written.attempts += 1;
         let number = written.attempts;
-        if etcd.run(member.put(KEY, number.to_string().as_bytes())).is_ok() {
+        if etcd
+            .run(member.put(KEY, number.to_string().as_bytes()))
+            .is_ok()
+        {
             written.acknowledged += 1;
             written.gap = written.gap.max(last_time.elapsed());
             (last_number, last_time) = (number, Instant::now());

@@ -32,7 +32,11 @@ impl Forward {
             .env("KUBECONFIG", &self.kubeconfig)
             .env("PATH", &self.path)
             .args(["port-forward", "--address", "127.0.0.1", "--namespace"])
-            .args([&pod.namespace, &format!("pod/{}", pod.pod), &format!(":{port}")])
+            .args([
+                &pod.namespace,
+                &format!("pod/{}", pod.pod),
+                &format!(":{port}"),
+            ])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -58,7 +62,10 @@ impl Connect for Forward {
             let port = parse_port(&line)
                 .ok_or_else(|| io::Error::other(format!("kubectl forwards nothing: {line:?}")))?;
             let stream = TcpStream::connect(("127.0.0.1", port)).await?;
-            let stream: BoxStream = Box::new(Forwarded { stream, _kubectl: kubectl });
+            let stream: BoxStream = Box::new(Forwarded {
+                stream,
+                _kubectl: kubectl,
+            });
             Ok(stream)
         })
     }
@@ -120,7 +127,10 @@ mod tests {
 
     #[test]
     fn the_port_is_read_from_kubectls_own_words() {
-        assert_eq!(parse_port("Forwarding from 127.0.0.1:41234 -> 2379\n"), Some(41234));
+        assert_eq!(
+            parse_port("Forwarding from 127.0.0.1:41234 -> 2379\n"),
+            Some(41234)
+        );
         assert_eq!(parse_port("error: unable to forward"), None);
     }
 }

@@ -43,7 +43,9 @@ mod tests {
 
     fn read(lines: &[&str]) -> (usize, usize) {
         let mut counts = Counts::default();
-        lines.iter().for_each(|line| counts.read(line));
+        for line in lines {
+            counts.read(line);
+        }
         counts.total()
     }
 

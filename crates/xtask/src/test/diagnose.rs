@@ -15,24 +15,50 @@ pub(super) fn keep(layout: &Layout, context: Option<&str>) {
     let directory = layout.cache().join("diagnostics");
     let looks: [(&str, &[&str]); 5] = [
         ("pods.txt", &["get", "pods", "-A", "-o", "wide"]),
-        ("objects.yaml", &["get", "etcdclusters,statefulsets,pods,pvc", "-A", "-o", "yaml"]),
-        ("events.txt", &["get", "events", "-A", "--sort-by=.lastTimestamp"]),
+        (
+            "objects.yaml",
+            &[
+                "get",
+                "etcdclusters,statefulsets,pods,pvc",
+                "-A",
+                "-o",
+                "yaml",
+            ],
+        ),
+        (
+            "events.txt",
+            &["get", "events", "-A", "--sort-by=.lastTimestamp"],
+        ),
         (
             "operator.log",
-            &["logs", "--namespace", NAMESPACE, "--prefix", "--tail=-1", "--selector", "app.kubernetes.io/name=etcd-operator"],
+            &[
+                "logs",
+                "--namespace",
+                NAMESPACE,
+                "--prefix",
+                "--tail=-1",
+                "--selector",
+                "app.kubernetes.io/name=etcd-operator",
+            ],
         ),
         (
             "operator-previous.log",
-            &["logs", "--namespace", NAMESPACE, "--prefix", "--previous", "--tail=-1", "--selector", "app.kubernetes.io/name=etcd-operator"],
+            &[
+                "logs",
+                "--namespace",
+                NAMESPACE,
+                "--prefix",
+                "--previous",
+                "--tail=-1",
+                "--selector",
+                "app.kubernetes.io/name=etcd-operator",
+            ],
         ),
     ];
     for (file, look) in looks {
         write(&directory.join(file), target.command("kubectl").args(look));
     }
-    eprintln!(
-        "what the cluster looked like is in {}",
-        directory.display()
-    );
+    eprintln!("what the cluster looked like is in {}", directory.display());
 }
 
 fn write(file: &Path, look: &mut Command) {

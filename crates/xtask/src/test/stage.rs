@@ -1,17 +1,14 @@
 //! The stages, each a command or a call, in the order in which they run.
 
-use std::io::{BufRead, BufReader, PipeReader};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::spawn;
-use std::time::Duration;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::counts::Counts;
+use super::stream::run_counted;
 use crate::cluster::{self, ETCDS, Layout, Target};
 use crate::deploy::{deploy, root};
 use crate::generate::generate;
@@ -163,8 +160,10 @@ impl Bench<'_> {
 
     fn cargo(&mut self, words: &str, variables: &[Variable]) -> Result<()> {
         let mut command = Command::new(env!("CARGO"));
-        command.args(words.split(' ')).envs(variables.iter().cloned());
-        self.stream(command)
+        command
+            .args(words.split(' '))
+            .envs(variables.iter().cloned());
+        run_counted(command, &mut self.counts)
     }
 
     /// `--no-fail-fast`: a stage tells all that is wrong with it.
@@ -172,7 +171,7 @@ impl Bench<'_> {
         let mut command = Command::new(env!("CARGO"));
         self.test_words(&mut command, selection, options);
         command.envs(variables.iter().cloned());
-        self.stream(command)
+        run_counted(command, &mut self.counts)
     }
 
     fn test_words(&self, command: &mut Command, selection: &str, options: &str) {
@@ -202,56 +201,7 @@ impl Bench<'_> {
         let mut command = self.target()?.command(env!("CARGO"));
         self.test_words(&mut command, &selection, options);
         command.env("E2E", "1");
-        self.stream(command)
-    }
-
-    /// Runs a command whose output goes to stderr as it comes, and is counted.
-    fn stream(&mut self, mut command: Command) -> Result<()> {
-        let (reader, writer) = std::io::pipe()?;
-        command
-            .current_dir(root())
-            .stdin(Stdio::null())
-            .stdout(writer.try_clone()?)
-            .stderr(writer);
-        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
-        let line = format!("cargo {}", words.join(" "));
-        eprintln!("$ {line}");
-        let child = command.spawn().with_context(|| format!("start {line}"))?;
-        // It holds the writing end, which must close for the reading end to end.
-        drop(command);
-        let (sender, lines) = channel();
-        drop(spawn(move || pass_on(reader, &sender)));
-        let status = self.follow(child, &lines)?;
-        ensure!(status.success(), "{line} ended with {status}");
-        Ok(())
-    }
-
-    /// Until the command has ended and is silent: what it left running may hold the pipe open for ever.
-    fn follow(&mut self, mut child: Child, lines: &Receiver<String>) -> Result<ExitStatus> {
-        loop {
-            match lines.recv_timeout(Duration::from_millis(300)) {
-                Ok(line) => {
-                    eprintln!("{line}");
-                    self.counts.read(&line);
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Some(status) = child.try_wait()? {
-                        return Ok(status);
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => return Ok(child.wait()?),
-            }
-        }
-    }
-}
-
-fn pass_on(reader: PipeReader, lines: &Sender<String>) {
-    for line in BufReader::new(reader).split(b'\n') {
-        let Ok(line) = line else { return };
-        let line = String::from_utf8_lossy(&line).into_owned();
-        if lines.send(line).is_err() {
-            return;
-        }
+        run_counted(command, &mut self.counts)
     }
 }
 
@@ -275,7 +225,9 @@ fn stories() -> Result<Vec<String>> {
     for package in list(&metadata, "packages") {
         if package.get("name").is_some_and(|name| name == "e2e") {
             let targets = list(&package, "targets").into_iter().filter(is_test);
-            names.extend(targets.filter_map(|target| Some(target.get("name")?.as_str()?.to_owned())));
+            names.extend(
+                targets.filter_map(|target| Some(target.get("name")?.as_str()?.to_owned())),
+            );
         }
     }
     names.sort();

@@ -9,7 +9,7 @@ const TESTS_INSIDE: usize = 150;
 /// Files that are too long, and notes about those on their way there.
 pub(super) fn check(sources: &[Source]) -> (Vec<Finding>, Vec<String>) {
     let (mut findings, mut notes) = (Vec::new(), Vec::new());
-    for source in sources.iter().filter(|source| source.path.ends_with(".rs")) {
+    for source in sources.iter().filter(|source| source.has_extension("rs")) {
         let (code, tests) = lines(&source.text);
         if code > MOST {
             findings.push(Finding::new(

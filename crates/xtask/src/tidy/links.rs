@@ -12,7 +12,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
 
 fn check_against(sources: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for source in sources.iter().filter(|source| source.path.ends_with(".md")) {
+    for source in sources.iter().filter(|source| source.has_extension("md")) {
         let directory = Path::new(&source.path).parent().unwrap_or(Path::new(""));
         for (number, line) in prose(&source.text) {
             for link in links(line).filter_map(relative) {

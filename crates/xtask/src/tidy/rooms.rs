@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn an_impure_room_is_told_what_makes_it_so() {
-        let tree = "plan v0.1.0 (/x)\nserde v1.0.0\ntokio v1.54.0\ntokio v1.54.0 (*)\ntokio-util v0.7.0\n";
+        let tree =
+            "plan v0.1.0 (/x)\nserde v1.0.0\ntokio v1.54.0\ntokio v1.54.0 (*)\ntokio-util v0.7.0\n";
         let found = impurities("plan", tree);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].what, "plan is pure and must not hold tokio");

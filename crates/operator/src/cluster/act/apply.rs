@@ -14,7 +14,7 @@ use plan::status::Outcome;
 use serde_json::{Value, json};
 
 use super::outcome_of;
-use crate::cluster::observe::{live_object, owner};
+use crate::cluster::observe::{is_owned_against_policy, live_object, owner};
 use crate::cluster::place;
 use crate::context::Context;
 
@@ -54,6 +54,9 @@ async fn apply_one(cluster: &EtcdCluster, object: &Object, ctx: &Context) -> Out
     let Some(live) = live_object(ctx, &namespace, object.kind, &object.name) else {
         return create(&api, object, &what).await;
     };
+    if is_owned_against_policy(object, &live, cluster) {
+        return disown(&api, object, &live, &what).await;
+    }
     if drift::find(&object.body, &live).is_none() {
         return Outcome::Done;
     }
@@ -63,6 +66,30 @@ async fn apply_one(cluster: &EtcdCluster, object: &Object, ctx: &Context) -> Out
     outcome_of(
         &what,
         api.patch(&object.name, &params, &Patch::Apply(&body)).await,
+    )
+}
+
+/// Lets a claim outlive the object. An apply that leaves the owner out would not take it off: the owner
+/// came with the claim's creation, and only what was applied is taken off by not being applied again.
+async fn disown(api: &Api<DynamicObject>, object: &Object, live: &Value, what: &str) -> Outcome {
+    let owners = live
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array);
+    let others: Vec<&Value> = owners
+        .into_iter()
+        .flatten()
+        .filter(|owner| owner.get("kind").and_then(Value::as_str) != Some("EtcdCluster"))
+        .collect();
+    let metadata = json!({
+        "uid": live.pointer("/metadata/uid"),
+        "resourceVersion": live.pointer("/metadata/resourceVersion"),
+        "ownerReferences": others,
+    });
+    let body = Patch::Merge(json!({ "metadata": metadata }));
+    outcome_of(
+        what,
+        api.patch(&object.name, &PatchParams::default(), &body)
+            .await,
     )
 }
 

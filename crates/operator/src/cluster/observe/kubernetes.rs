@@ -84,7 +84,7 @@ pub(super) fn belonging(live: &Value, kind: Kind, cluster: &EtcdCluster) -> Belo
 }
 
 /// A claim that would be deleted with the object though it shall be kept.
-pub(super) fn is_owned_against_policy(
+pub(crate) fn is_owned_against_policy(
     object: &Object,
     live: &Value,
     cluster: &EtcdCluster,

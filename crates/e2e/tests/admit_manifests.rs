@@ -1,0 +1,108 @@
+//! The manifests that the predecessor's users have (`predecessor.md` section 3), unchanged. Only the API
+//! server answers here.
+#![expect(clippy::indexing_slicing, reason = "a story may end where it stands")]
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+use e2e::{Played, documents, story};
+use serde::Deserialize;
+use serde_json::Value;
+
+const FOLDER: &str = "predecessor";
+
+#[test]
+fn every_manifest_of_the_predecessor_that_asks_for_plaintext_is_accepted() -> Played {
+    story(|stage| async move {
+        let mut tried = 0;
+        for (file, manifest) in documents(FOLDER)? {
+            if file.starts_with("tls-") || file.starts_with("unknown-field-") {
+                continue;
+            }
+            for cluster in clusters(&manifest, &stage.namespace)? {
+                let answer = stage.commands.try_apply(&cluster).await?;
+                answer.accepted().with_context(|| file.clone())?;
+                tried += 1;
+            }
+        }
+        ensure!(tried >= 18, "only {tried} clusters were tried");
+        Ok(())
+    })
+}
+
+#[test]
+fn the_tls_sample_is_refused_with_what_to_write_instead() -> Played {
+    story(|stage| async move {
+        for (file, manifest) in documents(FOLDER)? {
+            if !file.starts_with("tls-") {
+                continue;
+            }
+            for cluster in clusters(&manifest, &stage.namespace)? {
+                let answer = stage.commands.try_apply(&cluster).await?;
+                answer.refused_with(&[
+                    "TLS",
+                    "leave security out",
+                    "security.tls.enabled: false",
+                ])?;
+                // What the sentence proposes is accepted.
+                let mut without: Value = serde_json::from_str(&cluster)?;
+                without["spec"]["security"]["tls"]["enabled"] = Value::Bool(false);
+                stage
+                    .commands
+                    .try_apply(&without.to_string())
+                    .await?
+                    .accepted()?;
+                without["spec"]
+                    .as_object_mut()
+                    .context("no spec")?
+                    .remove("security");
+                stage
+                    .commands
+                    .try_apply(&without.to_string())
+                    .await?
+                    .accepted()?;
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_field_that_never_was_in_the_schema_is_refused_by_name() -> Played {
+    story(|stage| async move {
+        for (file, manifest) in documents(FOLDER)? {
+            if !file.starts_with("unknown-field-") {
+                continue;
+            }
+            for cluster in clusters(&manifest, &stage.namespace)? {
+                let answer = stage.commands.try_apply(&cluster).await?;
+                answer.refused_with(&["unknown field", "spec.storage.cleanupPolicy"])?;
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn the_fixtures_are_all_there() -> Result<()> {
+    let files: BTreeSet<String> = documents(FOLDER)?
+        .into_iter()
+        .map(|(file, _)| file)
+        .collect();
+    ensure!(files.len() >= 19, "{files:?}");
+    Ok(())
+}
+
+/// The clusters in a file, each moved into the namespace of the story.
+fn clusters(manifest: &str, namespace: &str) -> Result<Vec<String>> {
+    let mut clusters = Vec::new();
+    for document in serde_yaml::Deserializer::from_str(manifest) {
+        let mut object = Value::deserialize(document)?;
+        if object["kind"] != "EtcdCluster" {
+            continue;
+        }
+        object["metadata"]["namespace"] = Value::String(namespace.to_owned());
+        clusters.push(object.to_string());
+    }
+    Ok(clusters)
+}
