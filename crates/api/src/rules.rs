@@ -46,11 +46,6 @@ pub const RULES: &[CelRule] = &[
         "write 1, 3, 5, 7 or 9 (or 0 to stop): an even size adds a member that can fail and tolerates no more failures than the odd size below it, and more than 9 members only slow each other down",
     ),
     always(
-        &["spec", "size"],
-        "self >= oldSelf || self == 0",
-        "a cluster cannot be made smaller yet: this release does not remove members (0 stops it)",
-    ),
-    always(
         &["spec", "version"],
         "self.matches('^v?3[.](5|6|7)[.][0-9]{1,4}$')",
         "not a release this operator runs: write one of etcd 3.5, 3.6 or 3.7, such as v3.6.16",
@@ -61,19 +56,14 @@ pub const RULES: &[CelRule] = &[
         "this release can lose data (inconsistent revisions after a crash): write v3.5.35",
     ),
     always(
-        &["spec", "version"],
-        UNCHANGED,
-        "cannot be changed yet: this release does not restart members on another version",
-    ),
-    always(
         &["spec", "repository"],
         "self.matches('^[a-z0-9][-._a-z0-9]*(:[0-9]+)?(/[a-z0-9][-._a-z0-9]*)*$') && !self.matches('^[^/]*:[^/]*$')",
         "not an image repository: write one without a tag, such as quay.io/coreos/etcd; the tag follows from spec.version",
     ),
     always(
         &["spec", "repository"],
-        UNCHANGED,
-        "cannot be changed yet: this release does not restart members on another image",
+        "!self.contains('bitnami') && !self.startsWith('registry.k8s.io/')",
+        "this image is laid out or tagged in a way this release does not know: write quay.io/coreos/etcd, gcr.io/etcd-development/etcd or a mirror of one of them",
     ),
     always(&["spec", "storage", "size"], QUANTITY, QUANTITY_MESSAGE),
     always(&["spec", "storage", "size"], UNCHANGED, STORAGE_UNCHANGED),
@@ -160,10 +150,16 @@ pub const RULES: &[CelRule] = &[
         message: "security.tls asks for TLS, which this release does not run yet: leave security out, or write security.tls.enabled: false, for a plaintext cluster",
         optional_old_self: true,
     },
-    // What a release cannot roll out to running members it refuses, rather than accept and ignore.
+    // What a release cannot roll out to running members it refuses, rather than accept and ignore. Before a cluster
+    // has formed there is nothing to roll out, and a mistake can be mended.
     always(
-        &["spec"],
-        "has(self.resources) == has(oldSelf.resources) && (!has(self.resources) || self.resources == oldSelf.resources)",
-        "spec.resources cannot be changed yet: this release does not restart members with other resources",
+        &[],
+        "(has(self.status) && has(self.status.clusterID)) ? self.spec.version == oldSelf.spec.version && self.spec.repository == oldSelf.spec.repository : true",
+        "spec.version and spec.repository cannot be changed yet once the cluster has formed: this release does not restart members on another image",
+    ),
+    always(
+        &[],
+        "(has(self.status) && has(self.status.clusterID)) ? has(self.spec.resources) == has(oldSelf.spec.resources) && (!has(self.spec.resources) || self.spec.resources == oldSelf.spec.resources) : true",
+        "spec.resources cannot be changed yet once the cluster has formed: this release does not restart members with other resources",
     ),
 ];

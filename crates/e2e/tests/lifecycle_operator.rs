@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 
 /// How long a hand-over may take when the operator is asked to stop: a new pod has to start at most.
 const HAND_OVER: Duration = Duration::from_secs(20);
-/// How long when it is killed: its lease is good for 15 s.
+/// How long when it is forced: its lease is good for 15 s.
 const LEASE: Duration = Duration::from_secs(40);
 
 #[test]
@@ -46,9 +46,9 @@ fn another_replica_finishes_what_the_first_one_began() -> Played {
         let operator = Operator::disturb(&stage.client).await?;
         let play = async {
             operator.scale(2).await?;
-            // Asked to stop, it hands over at once; killed, its lease has to run out first.
+            // Asked to stop, it hands over at once; forced, its lease may have to run out first.
             hand_over(&stage, &operator, "asked", None, HAND_OVER).await?;
-            hand_over(&stage, &operator, "killed", Some(0), LEASE).await
+            hand_over(&stage, &operator, "forced", Some(0), LEASE).await
         };
         let outcome = play.await;
         operator.then_restore(outcome).await
@@ -251,7 +251,10 @@ async fn store_malformed(stage: &Stage) -> Result<()> {
     definitions
         .replace(name, &PostParams::default(), &loose)
         .await?;
-    let manifest = e2e::document("malformed", &json!({"size": "three", "storage": ["none"]}));
+    let manifest = e2e::document(
+        "malformed",
+        &json!({"size": 3, "version": 36, "storage": ["none"]}),
+    );
     let stored = until("the malformed object is stored", MINUTE, || async {
         let arguments = ["create", "--validate=false", "-f", "-"];
         stage

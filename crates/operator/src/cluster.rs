@@ -122,6 +122,10 @@ fn log(decision: &Decision, outcome: &Outcome) {
             | Step::Grant { .. }
             | Step::AddLearner { .. }
             | Step::Promote { .. }
+            | Step::RestartPod { .. }
+            | Step::MoveLeader { .. }
+            | Step::RetireMember { .. }
+            | Step::DeleteClaim { .. }
             | Step::RemoveMember { .. } => {
                 tracing::info!(step, reason = %decision.reason, "{}", decision.why);
             }
@@ -144,6 +148,10 @@ fn name(step: &Step) -> &'static str {
         Step::AddLearner { .. } => "AddLearner",
         Step::Promote { .. } => "Promote",
         Step::RemoveMember { .. } => "RemoveMember",
+        Step::RestartPod { .. } => "RestartPod",
+        Step::MoveLeader { .. } => "MoveLeader",
+        Step::RetireMember { .. } => "RetireMember",
+        Step::DeleteClaim { .. } => "DeleteClaim",
     }
 }
 

@@ -113,6 +113,7 @@ fn held() -> Pod {
         terminating: false,
         ready: false,
         problem: None,
+        outdated: false,
         grant: None,
         process: Process::Held(Report {
             protocol: gate::PROTOCOL,

@@ -5,6 +5,7 @@
 mod bootstrap;
 pub(crate) mod membership;
 mod resume;
+pub(crate) mod shrink;
 
 use api::Reason;
 
@@ -29,6 +30,8 @@ const RULES: &[Rule] = &[
     // Pods first: a member is added only for a pod that waits.
     objects,
     stopped,
+    // A spec that was mended before anything began reaches the pods that wait in vain.
+    restart_unstarted,
     // One cluster: two cluster IDs under one name are never sorted out silently.
     one_cluster,
     resume::decide,
@@ -115,6 +118,23 @@ fn stopped(observed: &Observed) -> Option<Decision> {
             Decision::wait(Reason::Stopping, why, LATER)
         }
     })
+}
+
+fn restart_unstarted(observed: &Observed) -> Option<Decision> {
+    if observed.cluster.latched.cluster_id.is_some() {
+        return None;
+    }
+    let (ordinal, pod) = observed
+        .pods
+        .iter()
+        .find(|(_, pod)| pod.outdated && !pod.terminating && pod.is_unstarted())?;
+    let step = Step::RestartPod {
+        ordinal: *ordinal,
+        uid: pod.uid.clone(),
+    };
+    let name = observed.member_name(*ordinal);
+    let why = format!("{name} was made before the spec was changed and is made anew");
+    Some(Decision::act(step, Reason::StartingPods, why))
 }
 
 fn one_cluster(observed: &Observed) -> Option<Decision> {

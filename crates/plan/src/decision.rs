@@ -55,6 +55,34 @@ pub enum Step {
         /// The wait that shows its data to be gone; looked at once more before the removal.
         nonce: String,
     },
+    /// Have a pod that never started anything made anew, from the template of now.
+    RestartPod {
+        /// Its ordinal.
+        ordinal: u32,
+        /// Its UID.
+        uid: String,
+    },
+    /// Let another member lead before this one leaves.
+    MoveLeader {
+        /// ID of the member that shall lead.
+        to: u64,
+        /// Ordinal of the one that leads now.
+        ordinal: u32,
+    },
+    /// Remove a member because the cluster was made smaller.
+    RetireMember {
+        /// Its ID.
+        id: u64,
+        /// Ordinal of its pod.
+        ordinal: u32,
+    },
+    /// Delete the claim of a member that has left.
+    DeleteClaim {
+        /// Its ordinal.
+        ordinal: u32,
+        /// UID of the claim that was written down; any other claim of that name is left alone.
+        uid: String,
+    },
 }
 
 /// A step, the reason for it, and when to look again if nothing happens before.

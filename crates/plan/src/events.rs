@@ -45,6 +45,10 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             Reason::MemberRemoved,
             format!("removed {} ({id:x}), whose data is gone", name(ordinal)),
         ),
+        Step::RetireMember { ordinal, id } => (
+            Reason::MemberRemoved,
+            format!("removed {} ({id:x}): fewer are asked for", name(ordinal)),
+        ),
         Step::Grant { ordinal, grant, .. } => {
             let what = match grant.action {
                 gate::Action::Bootstrap { .. } => "founds the cluster",
@@ -58,6 +62,9 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         | Step::Refuse
         | Step::Release
         | Step::ApplyObjects(_)
+        | Step::RestartPod { .. }
+        | Step::MoveLeader { .. }
+        | Step::DeleteClaim { .. }
         | Step::Latch(_) => return None,
     };
     Some(Event {

@@ -39,6 +39,12 @@ pub enum Violation {
     /// Invariant 4.
     #[error("invariant 4: a learner too many, or a promotion too early")]
     Learner,
+    /// Invariant 1.
+    #[error("invariant 1: nobody asked for this member to leave")]
+    NotAskedFor,
+    /// Invariant 5.
+    #[error("invariant 5: data would go before its member, or without it")]
+    DataBeforeMember,
     /// Invariant 6.
     #[error("invariant 6: what lies on the volume may be the last copy")]
     LastCopy,
@@ -74,6 +80,14 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         }
         Step::AddLearner { ordinal, peer_url } => check_add(observed, *ordinal, peer_url),
         Step::Promote { id, .. } => check_promote(observed, *id),
+        Step::RestartPod { ordinal, uid } => {
+            let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
+            let begun = observed.cluster.latched.cluster_id.is_some() || !pod.is_unstarted();
+            ensure(pod.uid == *uid && !begun, Violation::Quorum)
+        }
+        Step::MoveLeader { to, .. } => check_heir(observed, *to),
+        Step::RetireMember { id, ordinal } => check_retire(observed, *id, *ordinal),
+        Step::DeleteClaim { ordinal, uid } => check_delete(observed, *ordinal, uid),
         Step::RemoveMember { id, ordinal, nonce } => check_remove(observed, *id, *ordinal, nonce),
     }
 }
@@ -257,6 +271,57 @@ fn check_remove(observed: &Observed, id: u64, ordinal: u32, nonce: &str) -> Resu
     )?;
     ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
     ensure(keeps_quorum(observed, list, id), Violation::Quorum)
+}
+
+fn check_heir(observed: &Observed, to: u64) -> Result<(), Violation> {
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    let heir = list
+        .voters()
+        .find(|voter| voter.id == to)
+        .ok_or(Violation::Learner)?;
+    ensure(observed.is_healthy(heir), Violation::Quorum)
+}
+
+fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violation> {
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    let size = observed
+        .cluster
+        .intent
+        .as_ref()
+        .map_or(u32::MAX, |intent| intent.size);
+    let written = observed.leaving().any(|leaving| {
+        leaving.ordinal == ordinal && parse_id(&leaving.intent.member_id) == Some(id)
+    });
+    ensure(
+        written && ordinal >= size && size > 0,
+        Violation::NotAskedFor,
+    )?;
+    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    let mut others = list.voters().filter(|voter| voter.id != id);
+    ensure(
+        others.all(|voter| observed.is_healthy(voter)),
+        Violation::Quorum,
+    )?;
+    ensure(observed.leader() != Some(id), Violation::Quorum)?;
+    ensure(list.voters().any(|voter| voter.id != id), Violation::Quorum)
+}
+
+/// Data goes after its member, and only the data that was written down.
+fn check_delete(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Violation> {
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    let mut leaving = observed.leaving();
+    let written = leaving.any(|leaving| {
+        leaving.ordinal == ordinal
+            && leaving.intent.claim_uid == uid
+            && leaving.listed == Some(false)
+    });
+    ensure(written, Violation::DataBeforeMember)?;
+    let listed = list.at(&observed.peer_url(ordinal)).is_some();
+    ensure(!listed, Violation::DataBeforeMember)?;
+    ensure(
+        observed.healthy_voters() >= quorum(list.voters().count()),
+        Violation::LastCopy,
+    )
 }
 
 /// Without this member the healthy voters still are a quorum, of the voters as they are and as they

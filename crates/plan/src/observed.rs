@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::intent::InvalidSpec;
-use api::v1alpha1::status::{BootstrapIntent, JoinIntent};
+use api::v1alpha1::status::{BootstrapIntent, JoinIntent, RetireIntent};
 use api::{ClusterIntent, EtcdVersion, names};
 use gate::{Grant, Report, State};
 use jiff::Timestamp;
@@ -56,6 +56,8 @@ pub struct Latched {
     pub bootstrap: Option<BootstrapIntent>,
     /// Who may join.
     pub joins: Vec<JoinIntent>,
+    /// Who is leaving.
+    pub retiring: Vec<RetireIntent>,
     /// The cluster has formed.
     pub cluster_id: Option<u64>,
     /// The data was taken over from an earlier object.
@@ -106,6 +108,8 @@ pub struct Pod {
     pub ready: bool,
     /// What the scheduler or the kubelet says stands in its way.
     pub problem: Option<String>,
+    /// It was made from an older template than the StatefulSet has now.
+    pub outdated: bool,
     /// The grant it carries.
     pub grant: Option<Grant>,
     /// What runs in it.
@@ -229,6 +233,14 @@ impl Pod {
             .filter(|report| matches!(report.state, State::Empty | State::Damaged))
     }
 
+    /// Nothing of etcd can have run in it: it was never let through.
+    pub fn is_unstarted(&self) -> bool {
+        match &self.process {
+            Process::Unknown | Process::Held(_) => self.grant.is_none(),
+            Process::Starting | Process::Serving(_) => false,
+        }
+    }
+
     /// It was let through for this very wait, but the wait has not ended as far as we can see.
     pub fn is_granted(&self) -> bool {
         match (&self.grant, self.held()) {
@@ -330,6 +342,40 @@ impl Observed {
             && self.cluster.latched.joins.iter().any(|join| {
                 join.member == name && join.pod_uid == pod.uid && join.nonce == report.nonce
             })
+    }
+}
+
+/// Who is leaving, and how far that got.
+pub struct Leaving<'a> {
+    /// What was written down.
+    pub intent: &'a RetireIntent,
+    /// Ordinal of its pod and claim.
+    pub ordinal: u32,
+    /// Its claim, while that very claim is still there.
+    pub claim: Option<&'a Claim>,
+    /// Whether it is still listed; `None` while nobody can say.
+    pub listed: Option<bool>,
+}
+
+impl Observed {
+    /// Everybody who is leaving.
+    pub fn leaving(&self) -> impl Iterator<Item = Leaving<'_>> {
+        self.cluster.latched.retiring.iter().filter_map(|intent| {
+            let ordinal = names::ordinal(&self.cluster.name, &intent.member)?;
+            let claim = self
+                .claims
+                .get(&ordinal)
+                .filter(|claim| claim.uid == intent.claim_uid);
+            let id = parse_id(&intent.member_id);
+            let list = self.etcd.members.as_ref();
+            let listed = list.map(|list| list.members.iter().any(|member| Some(member.id) == id));
+            Some(Leaving {
+                intent,
+                ordinal,
+                claim,
+                listed,
+            })
+        })
     }
 }
 

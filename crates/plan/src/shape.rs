@@ -30,26 +30,30 @@ pub fn decide_shape(observed: &Observed) -> Option<Shape> {
     })
 }
 
-/// As many pods as the spec asks for, and one for everything that already has data or a vote: a
-/// membership is started as it was stopped, and a member goes before its pod does.
+/// As many pods as the spec asks for, and one for everything that already has a vote, or, while nobody can
+/// say who has, data: a membership is started as it was stopped, and a member goes before its pod does.
 fn replicas(observed: &Observed, size: u32) -> u32 {
     if size == 0 {
         return 0;
     }
-    let with_claim = observed
-        .claims
-        .keys()
-        .max()
-        .map_or(0, |highest| highest.saturating_add(1));
+    // The pod of a member that has left goes, so that its claim can; members leave from the top.
+    let gone = observed
+        .leaving()
+        .filter(|leaving| leaving.listed == Some(false) && leaving.claim.is_some());
+    let next = |highest: Option<u32>| highest.map_or(0, |highest| highest.saturating_add(1));
     let listed = observed.etcd.members.iter().flat_map(|list| &list.members);
-    let with_member = listed
-        .filter_map(|member| observed.ordinal_of(member))
-        .max();
-    let with_member = with_member.map_or(0, |highest| highest.saturating_add(1));
-    // Who is a member is not known: no pod goes on that account.
-    let unknown = observed.etcd.members.is_none();
-    let live = observed.objects.replicas.filter(|_| unknown).unwrap_or(0);
-    size.max(with_claim).max(with_member).max(live)
+    let listed = next(
+        listed
+            .filter_map(|member| observed.ordinal_of(member))
+            .max(),
+    );
+    if let Some(lowest) = gone.map(|leaving| leaving.ordinal).min() {
+        return lowest.max(listed);
+    }
+    if observed.cluster.latched.cluster_id.is_some() && observed.etcd.members.is_some() {
+        return size.max(listed);
+    }
+    size.max(next(observed.claims.keys().max().copied()))
 }
 
 /// Claims that we make and label. What an earlier object kept is left alone until it is resumed.

@@ -35,6 +35,7 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
             .max(1),
         bootstrap: status.bootstrap.clone(),
         joins: status.joins.clone(),
+        retiring: status.retiring.clone(),
         cluster_id: status.cluster_id.as_deref().and_then(parse_id),
         resumed: status.resumed.unwrap_or(false),
         replicas: status.replicas.and_then(|count| u32::try_from(count).ok()),
@@ -47,6 +48,7 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
         incarnation: i64::try_from(latched.incarnation).ok(),
         bootstrap: latched.bootstrap.clone(),
         joins: latched.joins.clone(),
+        retiring: latched.retiring.clone(),
         cluster_id: latched.cluster_id.map(format_id),
         resumed: latched.resumed.then_some(true),
         ..old.clone()

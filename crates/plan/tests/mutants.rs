@@ -470,3 +470,31 @@ fn discarding_without_need_is_refused() {
 fn removing_on_unknown_is_refused() {
     refused_as(removes_on_unknown, &Violation::Unknown);
 }
+
+/// Invariant 1: removes a member that nobody asked to leave.
+fn retires_without_being_asked(observed: &Observed) -> Option<Step> {
+    let member = list(observed)?.members.iter().max()?;
+    Some(Step::RetireMember {
+        id: member.id,
+        ordinal: observed.ordinal_of(member)?,
+    })
+}
+
+/// Invariant 5: deletes a claim whose member is listed.
+fn deletes_data_before_its_member(observed: &Observed) -> Option<Step> {
+    let member = list(observed)?.members.first()?;
+    let ordinal = observed.ordinal_of(member)?;
+    let uid = observed.claims.get(&ordinal)?.uid.clone();
+    Some(Step::DeleteClaim { ordinal, uid })
+}
+
+#[test]
+fn who_retires_without_being_asked_is_caught() {
+    refused_as(retires_without_being_asked, &Violation::NotAskedFor);
+}
+
+#[test]
+fn who_deletes_data_before_its_member_is_caught() {
+    refused_as(deletes_data_before_its_member, &Violation::DataBeforeMember);
+    does_harm(deletes_data_before_its_member, "went before its member");
+}

@@ -63,12 +63,16 @@ fn commits(step: &Step) -> bool {
         Step::Grant { .. }
         | Step::AddLearner { .. }
         | Step::Promote { .. }
+        | Step::RetireMember { .. }
+        | Step::DeleteClaim { .. }
         | Step::RemoveMember { .. } => true,
         Step::Nothing
         | Step::Wait
         | Step::Refuse
         | Step::Release
         | Step::ApplyObjects(_)
+        | Step::MoveLeader { .. }
+        | Step::RestartPod { .. }
         | Step::Latch(_) => false,
     }
 }
@@ -101,6 +105,13 @@ proptest! {
                 prop_assert!(!takes_part(&gone));
                 prop_assert!(healthy >= quorum(all) && healthy >= quorum(left));
             }
+            Step::RetireMember { id, ordinal } => {
+                let gone = slot_of(&scene, id);
+                let others = healthy - usize::from(takes_part(&gone) && gone.listed == Listed::Voter);
+                let left = all - usize::from(gone.listed == Listed::Voter);
+                prop_assert!(ordinal >= scene.size && gone.leaves && left > 0);
+                prop_assert!(others == left, "{} healthy of {} that stay", others, left);
+            }
             Step::Promote { id, .. } => {
                 prop_assert!(takes_part(&slot_of(&scene, id)));
                 prop_assert!(healthy + 1 >= quorum(all + 1), "{} of {}", healthy, all);
@@ -118,8 +129,19 @@ proptest! {
     #[test]
     fn invariant_1_the_member_list_stands_still_while_a_grant_is_open(scene in scene()) {
         let step = decide(&scene.observed()).step;
-        let changes = matches!(step, Step::AddLearner { .. } | Step::RemoveMember { .. });
+        let changes = matches!(
+            step,
+            Step::AddLearner { .. } | Step::RemoveMember { .. } | Step::RetireMember { .. }
+        );
         prop_assert!(!(changes && grant_is_open(&scene)), "{:?}", step);
+    }
+
+    #[test]
+    fn invariant_5_data_goes_only_after_the_member_that_was_written_down(scene in scene()) {
+        if let Step::DeleteClaim { ordinal, .. } = decide(&scene.observed()).step {
+            let slot = scene.slots[usize::try_from(ordinal).unwrap()];
+            prop_assert!(scene.list && slot.leaves && slot.listed == Listed::No);
+        }
     }
 
     #[test]
@@ -321,7 +343,7 @@ fn the_random_scenes_reach_every_kind_of_step() {
     let mut runner = TestRunner::deterministic();
     let strategy = scene();
     let mut reached = std::collections::BTreeMap::<&str, usize>::new();
-    for _ in 0..3000 {
+    for _ in 0..7000 {
         let scene = strategy.new_tree(&mut runner).unwrap().current();
         *reached
             .entry(kind(&decide(&scene.observed()).step))
@@ -337,9 +359,11 @@ fn the_random_scenes_reach_every_kind_of_step() {
         "promote",
         "remove",
         "resume",
+        "retire",
+        "delete",
     ] {
         assert!(
-            reached.get(wanted).is_some_and(|count| *count >= 30),
+            reached.get(wanted).is_some_and(|count| *count >= 20),
             "{wanted}: {reached:?}"
         );
     }
@@ -361,5 +385,9 @@ fn kind(step: &Step) -> &'static str {
         Step::AddLearner { .. } => "add",
         Step::Promote { .. } => "promote",
         Step::RemoveMember { .. } => "remove",
+        Step::MoveLeader { .. } => "move",
+        Step::RestartPod { .. } => "restart",
+        Step::RetireMember { .. } => "retire",
+        Step::DeleteClaim { .. } => "delete",
     }
 }

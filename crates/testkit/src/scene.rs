@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::names;
-use api::v1alpha1::status::{BootstrapIntent, JoinIntent};
+use api::v1alpha1::status::{BootstrapIntent, JoinIntent, RetireIntent};
 use gate::{Action, Data, Grant, Report, State};
 use jiff::{SignedDuration, Timestamp};
 use plan::Observed;
@@ -105,6 +105,8 @@ pub struct Slot {
     pub age: i64,
     /// It knows the present membership.
     pub informed: bool,
+    /// It was written down that this member leaves.
+    pub leaves: bool,
 }
 
 impl Slot {
@@ -120,6 +122,7 @@ impl Slot {
             ready: false,
             age: 60,
             informed: true,
+            leaves: false,
         }
     }
 
@@ -248,6 +251,15 @@ impl Scene {
                     nonce: nonce(ordinal, slot.join),
                 })
                 .collect(),
+            retiring: self
+                .each()
+                .filter(|(_, slot)| slot.leaves)
+                .map(|(ordinal, _)| RetireIntent {
+                    member: names::member(NAME, ordinal),
+                    member_id: format_id(member_id(ordinal)),
+                    claim_uid: claim_uid(ordinal),
+                })
+                .collect(),
             cluster_id: self.formed.then_some(CLUSTER),
             resumed: self.resumed,
             replicas: self.replicas,
@@ -294,6 +306,7 @@ impl Scene {
                     terminating: slot.terminating,
                     ready: slot.ready,
                     problem: None,
+                    outdated: false,
                     grant: self.grant(ordinal, slot),
                     process: self.process(ordinal, slot, &ids, leader),
                 };

@@ -43,9 +43,10 @@ pub fn slot() -> impl Strategy<Value = Slot> {
         any::<bool>(),
         0..60_i64,
         prop::bool::weighted(0.9),
+        prop::bool::weighted(0.2),
     );
     let any = (does, listed, fors(), fors(), claim, rest).prop_map(
-        |(does, listed, join, grant, claim, (terminating, ready, age, informed))| Slot {
+        |(does, listed, join, grant, claim, (terminating, ready, age, informed, leaves))| Slot {
             does,
             listed,
             join,
@@ -55,12 +56,13 @@ pub fn slot() -> impl Strategy<Value = Slot> {
             ready,
             age,
             informed,
+            leaves,
         },
     );
-    prop_oneof![3 => Just(Slot::voter()), 1 => growing(), 4 => any]
+    prop_oneof![3 => Just(Slot::voter()), 1 => growing(), 1 => leaving(), 4 => any]
 }
 
-/// A member on its way to a vote, as it goes when nothing goes wrong.
+/// A member on its way to a vote, and where that way has been lost.
 fn growing() -> impl Strategy<Value = Slot> {
     let wait = Slot::empty();
     prop::sample::select(vec![
@@ -86,6 +88,22 @@ fn growing() -> impl Strategy<Value = Slot> {
             ..wait
         },
         Slot {
+            join: For::ThisWait,
+            listed: Listed::New,
+            grant: For::FormerWait,
+            ..wait
+        },
+        Slot {
+            join: For::FormerWait,
+            listed: Listed::New,
+            ..wait
+        },
+        Slot {
+            does: Does::Lags,
+            listed: Listed::Learner,
+            ..Slot::voter()
+        },
+        Slot {
             listed: Listed::Learner,
             ..Slot::voter()
         },
@@ -98,16 +116,45 @@ fn growing() -> impl Strategy<Value = Slot> {
     ])
 }
 
+/// A member on its way out, as it goes when nothing goes wrong.
+fn leaving() -> impl Strategy<Value = Slot> {
+    let leaver = Slot {
+        leaves: true,
+        ..Slot::voter()
+    };
+    let gone = Slot {
+        listed: Listed::No,
+        ..leaver
+    };
+    prop::sample::select(vec![
+        leaver,
+        gone,
+        Slot {
+            does: Does::Starts,
+            claim: Claimed::Terminating,
+            ..gone
+        },
+        Slot {
+            does: Does::Absent,
+            claim: Claimed::Absent,
+            ..gone
+        },
+    ])
+}
+
 /// A healthy cluster with members on their way and one ordinal of any kind.
 fn healthy_slots() -> impl Strategy<Value = Vec<Slot>> {
     (
         1..6_usize,
-        prop::collection::vec(growing(), 0..3),
+        prop::collection::vec(
+            prop_oneof![4 => growing().boxed(), 1 => leaving().boxed()],
+            0..3,
+        ),
         prop::option::of(slot()),
     )
-        .prop_map(|(voters, growing, odd)| {
+        .prop_map(|(voters, moving, odd)| {
             let voters = std::iter::repeat_n(Slot::voter(), voters);
-            odd.into_iter().chain(voters).chain(growing).collect()
+            odd.into_iter().chain(voters).chain(moving).collect()
         })
 }
 

@@ -89,6 +89,8 @@ pub(crate) fn install(target: &Target, built: &Built, values: &[String]) -> Resu
             NAMESPACE,
             "--set",
             &format!("image.repository={REPOSITORY},image.tag={}", built.tag),
+            // What somebody changed by hand in the meantime is put right.
+            "--force-conflicts",
             "--wait",
             "--timeout",
             "2m",

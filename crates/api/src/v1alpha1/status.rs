@@ -57,6 +57,9 @@ pub struct EtcdClusterStatus {
     /// Waits at the gate for which a member is, or may be, added; written before it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joins: Vec<JoinIntent>,
+    /// Members that are leaving because the cluster was made smaller; written before they are removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retiring: Vec<RetireIntent>,
     /// This object took over data that an earlier object of its name had kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<bool>,
@@ -157,4 +160,18 @@ pub struct JoinIntent {
     pub pod_uid: String,
     /// The wait at the gate.
     pub nonce: String,
+}
+
+/// Who is leaving.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RetireIntent {
+    /// The member.
+    pub member: String,
+    /// Its ID, hexadecimal.
+    #[serde(rename = "memberID")]
+    pub member_id: String,
+    /// UID of its claim, which goes once the member is gone.
+    #[serde(rename = "claimUID")]
+    pub claim_uid: String,
 }

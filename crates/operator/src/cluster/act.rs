@@ -1,6 +1,7 @@
 //! Act: one small executor per step. No choices, no sleeping; "already so" is success.
 
 mod apply;
+mod delete;
 mod grant;
 mod latch;
 mod members;
@@ -38,6 +39,12 @@ pub async fn act(
         } => grant::grant(cluster, *ordinal, pod_uid, grant, ctx).await,
         Step::AddLearner { peer_url, .. } => members::add(observed, peer_url, cluster, ctx).await,
         Step::Promote { id, .. } => members::promote(observed, *id, cluster, ctx).await,
+        Step::RestartPod { ordinal, uid } => delete::pod(cluster, *ordinal, uid, ctx).await,
+        Step::MoveLeader { to, ordinal } => {
+            members::move_leader((*to, *ordinal), cluster, ctx).await
+        }
+        Step::RetireMember { id, .. } => members::retire(observed, *id, cluster, ctx).await,
+        Step::DeleteClaim { ordinal, uid } => delete::claim(cluster, *ordinal, uid, ctx).await,
         Step::RemoveMember { id, ordinal, nonce } => {
             members::remove(observed, (*id, *ordinal, nonce), cluster, ctx).await
         }

@@ -51,8 +51,10 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
 fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<Objects, Error> {
     let (namespace, _) = place(cluster);
     let former = kubernetes::claims_of_former(cluster, ctx);
+    let client_service = kubernetes::has_client_service(cluster, ctx);
     let mut seen = Objects {
         former,
+        client_service,
         ..Objects::default()
     };
     let (Ok(intent), Some(shape)) = (&observed.cluster.intent, decide_shape(observed)) else {
@@ -76,7 +78,7 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
                 }
                 if let Some(path) = drift::find(&object.body, &live) {
                     seen.drifted.push(format!("{what} ({path})"));
-                } else if kubernetes::is_owned_against_policy(&object, &live, cluster) {
+                } else if is_owned_against_policy(&object, &live, cluster) {
                     seen.drifted
                         .push(format!("{what} (.metadata.ownerReferences)"));
                 }

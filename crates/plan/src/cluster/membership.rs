@@ -7,7 +7,7 @@ use api::v1alpha1::status::JoinIntent;
 use api::{EtcdVersion, Reason};
 use gate::{Action, Grant, Report, State};
 
-use crate::cluster::{bootstrap, patience};
+use crate::cluster::{bootstrap, patience, shrink};
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{Latched, Member, MemberList, Observed, Pod, format_id, quorum};
 
@@ -20,8 +20,12 @@ const COMPANY: i64 = 20;
 type Rule = fn(&Observed, &MemberList) -> Option<Decision>;
 
 const RULES: &[Rule] = &[
+    shrink::forget,
     // A wait that no member was added for, though one is listed: that member's data is gone.
     remove_lost,
+    // Fewer before more: who leaves is not replaced, and makes room.
+    shrink::delete_claim,
+    shrink::retire,
     // Waits are written down, then members added for them, then let through, one after another.
     latch_joins,
     add,
@@ -230,7 +234,7 @@ fn let_through(observed: &Observed, list: &MemberList) -> Option<Decision> {
     ))
 }
 
-fn starting(observed: &Observed, ordinal: u32) -> Decision {
+pub(super) fn starting(observed: &Observed, ordinal: u32) -> Decision {
     let name = observed.member_name(ordinal);
     let what = observed
         .pods
@@ -353,14 +357,6 @@ fn company(observed: &Observed, list: &MemberList) -> Option<String> {
 /// Nothing to do, and yet not there: say on whom we wait.
 fn incomplete(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
-    if list.voters().count() > usize::try_from(size).unwrap_or(usize::MAX) {
-        let why = format!(
-            "{} members were kept and {size} are asked for: this release does not remove members yet; write size {} to go on with all of them",
-            list.voters().count(),
-            list.voters().count()
-        );
-        return Some(Decision::refuse(Reason::Refused, why));
-    }
     (0..size).find_map(|ordinal| {
         let name = observed.member_name(ordinal);
         let member = list.at(&observed.peer_url(ordinal));

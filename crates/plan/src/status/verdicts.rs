@@ -202,6 +202,9 @@ fn ready(observed: &Observed, decision: &Decision, degraded: &Verdict) -> Verdic
             (false, Reason::StartingPods, message)
         }
         (true, _, _) => (false, degraded.reason, degraded.message.clone()),
+        (false, _, _) if degraded.reason == Reason::ForeignObject => {
+            (false, degraded.reason, degraded.message.clone())
+        }
         (false, _, _) => {
             let message = format!("{healthy} of {size} members are healthy: {}", decision.why);
             (false, decision.reason, message)

@@ -87,6 +87,28 @@ impl World {
                 self.call(|world| world.member_add(cluster, peer_url))
             }
             Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
+            Step::RestartPod { ordinal, uid } => {
+                let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *uid);
+                if pod.is_some() {
+                    self.attempt(|world| world.delete_pod(*ordinal))?;
+                }
+                Ok(Outcome::Done)
+            }
+            Step::MoveLeader { to, .. } => self.call(|world| world.move_leader(cluster, *to)),
+            Step::RetireMember { id, .. } => {
+                if look.revision != self.object.revision {
+                    return Ok(Outcome::NotNow("it has changed since".to_owned()));
+                }
+                self.call(|world| world.member_remove(cluster, *id))
+            }
+            Step::DeleteClaim { ordinal, uid } => {
+                let claim = self.claims.get(ordinal);
+                if claim.is_none_or(|claim| claim.uid != *uid) {
+                    return Ok(Outcome::NotNow("another claim by now".to_owned()));
+                }
+                self.attempt(|world| world.delete_claim(*ordinal))?;
+                Ok(Outcome::Done)
+            }
             Step::RemoveMember { id, ordinal, nonce } => {
                 self.remove(look, (*id, *ordinal, nonce), cluster)
             }

@@ -322,6 +322,37 @@ impl World {
         }
     }
 
+    /// `MoveLeader`: only a voter that runs can lead.
+    pub(super) fn move_leader(&mut self, id: u64, to: u64) -> Result<(), String> {
+        if !self.has_quorum(id) || !self.live_voters(id).contains(&to) {
+            return Err("bad leader transferee".to_owned());
+        }
+        let head = self.clusters.get(&id).and_then(|cluster| cluster.leader);
+        let head = head.map_or(0, |leader| self.log_of(id, leader));
+        // etcd lets the heir catch up first.
+        self.set_log(id, to, head);
+        if let Some(cluster) = self.clusters.get_mut(&id) {
+            cluster.leader = Some(to);
+        }
+        Ok(())
+    }
+
+    /// The operator deletes a claim. Data of a member that is listed must never go so.
+    pub(super) fn delete_claim(&mut self, ordinal: u32) {
+        let Some(claim) = self.claims.get_mut(&ordinal) else {
+            return;
+        };
+        claim.terminating = true;
+        let data = claim.volume.data;
+        let listed = data.is_some_and(|data| {
+            let cluster = self.clusters.get(&data.cluster);
+            cluster.is_some_and(|c| c.members.iter().any(|member| member.id == data.member))
+        });
+        if listed {
+            self.violate(format!("the data of {ordinal} went before its member"));
+        }
+    }
+
     /// One client that writes wherever the Service leads it.
     pub(super) fn run_client(&mut self) {
         if self.quiet || !self.small.contains_key("client") || !self.rng.chance(50) {

@@ -131,6 +131,7 @@ impl World {
                 terminating: pod.terminating,
                 ready: matches!(process, Process::Serving(_)),
                 problem: None,
+                outdated: false,
                 grant: pod.grant.clone(),
                 process,
             };

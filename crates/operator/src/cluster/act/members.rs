@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use api::EtcdCluster;
 use etcd::{Cause, GateAnswer, Target};
+use kube::{Api, ResourceExt};
 use plan::Observed;
 use plan::status::Outcome;
 
+use super::outcome_of;
 use crate::cluster::observe::targets;
+use crate::cluster::place;
 use crate::context::Context;
 
 /// `MemberAdd` and `MemberRemove` wait for a commit.
@@ -73,7 +76,62 @@ pub(super) async fn remove(
         Ok(_) => return Outcome::NotNow("the pod no longer waits".into()),
         Err(error) => return refused(&error),
     }
-    match voter.member_remove(id).await {
+    if let Some(changed) = changed_since(cluster, ctx).await {
+        return changed;
+    }
+    removed(voter.member_remove(id).await)
+}
+
+/// Only the leader can hand over.
+pub(super) async fn move_leader(
+    (to, ordinal): (u64, u32),
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Outcome {
+    let Some(target) = targets(cluster, ctx).remove(&ordinal) else {
+        return nobody();
+    };
+    match ctx
+        .member(&target)
+        .with_deadline(DEADLINE)
+        .move_leader(to)
+        .await
+    {
+        Ok(()) => Outcome::Done,
+        Err(error) => refused(&error),
+    }
+}
+
+/// Removes a member that is not asked for any more.
+pub(super) async fn retire(
+    observed: &Observed,
+    id: u64,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Outcome {
+    let Some(voter) = voter(observed, cluster, ctx) else {
+        return nobody();
+    };
+    if let Some(changed) = changed_since(cluster, ctx).await {
+        return changed;
+    }
+    removed(voter.member_remove(id).await)
+}
+
+/// etcd knows no resourceVersion, so the object is looked at once more: what was latched or asked for since this
+/// look may make the removal wrong.
+async fn changed_since(cluster: &EtcdCluster, ctx: &Context) -> Option<Outcome> {
+    let (namespace, name) = place(cluster);
+    let api: Api<EtcdCluster> = Api::namespaced(ctx.client.clone(), &namespace);
+    match api.get_metadata(&name).await {
+        Ok(live) if live.resource_version() == cluster.resource_version() => None,
+        Ok(_) => Some(Outcome::NotNow("the object changed in between".into())),
+        Err(error) => Some(outcome_of("the object", Err::<(), _>(error))),
+    }
+}
+
+fn removed(result: Result<(), etcd::Error>) -> Outcome {
+    match result {
         Ok(()) => Outcome::Done,
         Err(error) => match &error.cause {
             Cause::MemberNotFound => Outcome::Done,

@@ -19,6 +19,9 @@ use crate::caches;
 use crate::cluster::place;
 use crate::context::Context;
 
+/// Set by the StatefulSet controller on every pod.
+const REVISION_LABEL: &str = "controller-revision-hash";
+
 /// Whose an object is.
 pub(super) enum Belonging {
     /// This object's.
@@ -70,6 +73,9 @@ fn owning_clusters(live: &Value) -> Vec<&str> {
 
 pub(super) fn belonging(live: &Value, kind: Kind, cluster: &EtcdCluster) -> Belonging {
     let uid = cluster.uid().unwrap_or_default();
+    if kind == Kind::StatefulSet && !is_gated(live) {
+        return Belonging::Foreign;
+    }
     let owners = owning_clusters(live);
     if owners.contains(&uid.as_str()) {
         Belonging::Ours
@@ -81,6 +87,21 @@ pub(super) fn belonging(live: &Value, kind: Kind, cluster: &EtcdCluster) -> Belo
     } else {
         Belonging::Foreign
     }
+}
+
+/// The gate stands in front of etcd. The predecessor's StatefulSet bears our name and owner and has none; what is in
+/// its volumes lies elsewhere, so it is left alone until it can be taken over as a whole.
+fn is_gated(statefulset: &Value) -> bool {
+    let first = statefulset.pointer("/spec/template/spec/initContainers/0/name");
+    first.and_then(Value::as_str) == Some(names::AGENT_CONTAINER)
+}
+
+/// Clients were let in once.
+pub(super) fn has_client_service(cluster: &EtcdCluster, ctx: &Context) -> bool {
+    let (namespace, name) = place(cluster);
+    let service = names::client_service(&name);
+    live_object(ctx, &namespace, Kind::Service, &service)
+        .is_some_and(|live| matches!(belonging(&live, Kind::Service, cluster), Belonging::Ours))
 }
 
 /// A claim that would be deleted with the object though it shall be kept.
@@ -142,8 +163,9 @@ fn claims_by_ordinal(
 }
 
 pub(super) fn pods(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Pod> {
+    let revision = template_revision(cluster, ctx);
     api_pods(cluster, ctx)
-        .map(|(ordinal, pod)| (ordinal, describe_pod(&pod)))
+        .map(|(ordinal, pod)| (ordinal, describe_pod(&pod, revision.as_deref())))
         .collect()
 }
 
@@ -172,7 +194,16 @@ fn api_pods(cluster: &EtcdCluster, ctx: &Context) -> impl Iterator<Item = (u32, 
     })
 }
 
-fn describe_pod(pod: &ApiPod) -> Pod {
+/// The revision of the template that new pods are made from, once the StatefulSet controller has seen it.
+fn template_revision(cluster: &EtcdCluster, ctx: &Context) -> Option<String> {
+    let (namespace, name) = place(cluster);
+    let statefulset = caches::get(&ctx.caches.statefulsets, &namespace, &name)?;
+    let status = statefulset.status.as_ref()?;
+    let seen = status.observed_generation == statefulset.metadata.generation;
+    status.update_revision.clone().filter(|_| seen)
+}
+
+fn describe_pod(pod: &ApiPod, revision: Option<&str>) -> Pod {
     let status = pod.status.clone().unwrap_or_default();
     let ready = status
         .conditions
@@ -189,6 +220,10 @@ fn describe_pod(pod: &ApiPod) -> Pod {
         terminating: pod.meta().deletion_timestamp.is_some(),
         ready,
         problem: problem(pod),
+        outdated: revision.is_some_and(|revision| {
+            let made_from = pod.labels().get(REVISION_LABEL);
+            made_from.is_some_and(|made_from| made_from != revision)
+        }),
         grant: grant.and_then(|text| serde_json::from_str(text).ok()),
         process: Process::Unknown,
     }

@@ -1,0 +1,43 @@
+//! Deletes exactly the object that was seen, which its UID proves: the claim of a member that has left, or a pod that
+//! never started anything.
+
+use api::{EtcdCluster, names};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::Api;
+use kube::api::{DeleteParams, Preconditions};
+use plan::status::Outcome;
+
+use super::outcome_of;
+use crate::cluster::place;
+use crate::context::Context;
+
+pub(super) async fn claim(
+    cluster: &EtcdCluster,
+    ordinal: u32,
+    uid: &str,
+    ctx: &Context,
+) -> Outcome {
+    let (namespace, name) = place(cluster);
+    let claim = names::claim(&name, ordinal);
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(ctx.client.clone(), &namespace);
+    let deleted = claims.delete(&claim, &exactly(uid)).await;
+    outcome_of(&format!("the claim {claim}"), deleted)
+}
+
+pub(super) async fn pod(cluster: &EtcdCluster, ordinal: u32, uid: &str, ctx: &Context) -> Outcome {
+    let (namespace, name) = place(cluster);
+    let pod = names::member(&name, ordinal);
+    let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
+    let deleted = pods.delete(&pod, &exactly(uid)).await;
+    outcome_of(&format!("the pod {pod}"), deleted)
+}
+
+fn exactly(uid: &str) -> DeleteParams {
+    DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    }
+}

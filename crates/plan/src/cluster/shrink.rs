@@ -1,0 +1,149 @@
+//! Fewer members: from the top, one at a time, leadership first, then the member, then its claim and pod. What is
+//! about to leave is written down before, so that a claim is deleted only if its member was removed for it.
+
+use api::Reason;
+use api::v1alpha1::status::RetireIntent;
+
+use crate::cluster::membership::starting;
+use crate::decision::{Decision, LATER, Step};
+use crate::observed::{Latched, Member, MemberList, Observed, format_id, quorum};
+
+/// An edit that was taken back, or a departure that is complete, is forgotten before anything else: what is
+/// written down here decides over a volume.
+pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let size = observed.cluster.intent.as_ref().ok()?.size;
+    let stale = observed.leaving().find(|leaving| {
+        let stays = leaving.listed == Some(true) && leaving.ordinal < size;
+        let complete = leaving.listed == Some(false) && leaving.claim.is_none();
+        stays || complete
+    })?;
+    let mut latched = observed.cluster.latched.clone();
+    latched.retiring.retain(|intent| intent != stale.intent);
+    let why = format!("{} is no longer leaving", stale.intent.member);
+    Some(Decision::act(
+        Step::Latch(latched),
+        Reason::RemovingMember,
+        why,
+    ))
+}
+
+/// The data of a member that has left goes with its pod.
+pub(super) fn delete_claim(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    if observed.healthy_voters() < quorum(list.voters().count()) {
+        return None;
+    }
+    observed.leaving().find_map(|leaving| {
+        let claim = leaving.claim.filter(|claim| !claim.terminating)?;
+        let gone =
+            leaving.listed == Some(false) && list.at(&observed.peer_url(leaving.ordinal)).is_none();
+        gone.then(|| {
+            let step = Step::DeleteClaim {
+                ordinal: leaving.ordinal,
+                uid: claim.uid.clone(),
+            };
+            let why = format!("{} has left, and its volume goes", leaving.intent.member);
+            Decision::act(step, Reason::RemovingMember, why)
+        })
+    })
+}
+
+/// The member with the highest ordinal that is not asked for any more leaves next.
+pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let size = observed.cluster.intent.as_ref().ok()?.size;
+    let (ordinal, member) = list
+        .members
+        .iter()
+        .filter_map(|member| Some((observed.ordinal_of(member)?, member)))
+        .filter(|(ordinal, _)| *ordinal >= size)
+        .max_by_key(|(ordinal, _)| *ordinal)?;
+    // The last voter stays until another votes.
+    if !list.voters().any(|voter| voter.id != member.id) {
+        return None;
+    }
+    if let Some(open) = observed.open_grant() {
+        return Some(starting(observed, open));
+    }
+    let name = observed.member_name(ordinal);
+    if let Some(dark) = unhealthy_survivor(observed, list, member) {
+        let why = format!(
+            "{name} is not removed while {dark} is not healthy: fewer members would tolerate less"
+        );
+        return Some(Decision::wait(Reason::Refused, why, LATER));
+    }
+    Some(latch(observed, ordinal, member).unwrap_or_else(|| leave(observed, list, ordinal, member)))
+}
+
+/// A voter that would remain and is not healthy. Learners do not count, and a member that leaves need not be well.
+pub(crate) fn unhealthy_survivor(
+    observed: &Observed,
+    list: &MemberList,
+    leaver: &Member,
+) -> Option<String> {
+    let mut survivors = list.voters().filter(|voter| voter.id != leaver.id);
+    let dark = survivors.find(|voter| !observed.is_healthy(voter))?;
+    Some(
+        observed
+            .ordinal_of(dark)
+            .map_or_else(|| dark.name.clone(), |n| observed.member_name(n)),
+    )
+}
+
+fn latch(observed: &Observed, ordinal: u32, member: &Member) -> Option<Decision> {
+    let intent = RetireIntent {
+        member: observed.member_name(ordinal),
+        member_id: format_id(member.id),
+        claim_uid: observed
+            .claims
+            .get(&ordinal)
+            .map(|claim| claim.uid.clone())
+            .unwrap_or_default(),
+    };
+    if observed.cluster.latched.retiring.contains(&intent) {
+        return None;
+    }
+    let why = format!("{} is to leave", intent.member);
+    let mut retiring = observed.cluster.latched.retiring.clone();
+    retiring.retain(|other| other.member != intent.member);
+    retiring.push(intent);
+    let latched = Latched {
+        retiring,
+        ..observed.cluster.latched.clone()
+    };
+    Some(Decision::act(
+        Step::Latch(latched),
+        Reason::RemovingMember,
+        why,
+    ))
+}
+
+/// Leadership first: whoever leads hands over to the most advanced of those who stay.
+fn leave(observed: &Observed, list: &MemberList, ordinal: u32, member: &Member) -> Decision {
+    let name = observed.member_name(ordinal);
+    let heir = list
+        .voters()
+        .filter(|voter| voter.id != member.id)
+        .max_by_key(|voter| {
+            let applied = observed
+                .serving_as(voter.id)
+                .map_or(0, |serving| serving.applied_index);
+            // Whoever stays longest spares a second hand-over.
+            (applied, std::cmp::Reverse(observed.ordinal_of(voter)))
+        });
+    match heir {
+        Some(heir) if observed.leader() == Some(member.id) => {
+            let step = Step::MoveLeader {
+                to: heir.id,
+                ordinal,
+            };
+            let why = format!("{name} leads and is to leave; {} leads instead", heir.name);
+            Decision::act(step, Reason::RemovingMember, why)
+        }
+        _other => {
+            let step = Step::RetireMember {
+                id: member.id,
+                ordinal,
+            };
+            Decision::act(step, Reason::RemovingMember, format!("{name} leaves"))
+        }
+    }
+}
