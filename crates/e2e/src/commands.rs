@@ -84,7 +84,15 @@ impl Commands {
 
     /// `kubectl patch etcdcluster NAME --type merge`.
     pub async fn patch(&self, name: &str, patch: &str) -> Result<Answer> {
-        let arguments = ["patch", "etcdcluster", name, "--type", "merge", "-p", patch];
+        let arguments = [
+            "patch",
+            "etcdclusters.etcd.etcd.io",
+            name,
+            "--type",
+            "merge",
+            "-p",
+            patch,
+        ];
         self.kubectl(&arguments).await
     }
 }

@@ -118,7 +118,11 @@ impl Stage {
         let here = &self.commands;
         let there = Commands::new(OPERATOR_NAMESPACE);
         let parts: [(&str, &Commands, &[&str]); 5] = [
-            ("clusters", here, &["get", "etcdclusters", "-o", conditions]),
+            (
+                "clusters",
+                here,
+                &["get", "etcdclusters.etcd.etcd.io", "-o", conditions],
+            ),
             (
                 "objects",
                 here,

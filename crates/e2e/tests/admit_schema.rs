@@ -67,7 +67,7 @@ fn kubectl_explains_every_field_prints_the_columns_and_scales() -> Played {
         let scale = |size: &str| {
             [
                 "scale".to_owned(),
-                "etcdcluster/c".to_owned(),
+                "etcdclusters.etcd.etcd.io/c".to_owned(),
                 format!("--replicas={size}"),
             ]
         };
@@ -143,7 +143,10 @@ async fn stored_before(elsewhere: &Elsewhere) -> Result<()> {
     Ok(())
 }
 
-/// The same kind under another group, so that its rules can be taken off without anybody noticing.
+const KIND: &str = "FormerCluster";
+const PLURAL: &str = "formerclusters";
+
+/// The same schema under another name and group, so that its rules can be taken off without anybody noticing.
 struct Elsewhere {
     stage: Stage,
     group: String,
@@ -172,27 +175,28 @@ impl Elsewhere {
     }
 
     fn name(&self) -> String {
-        format!("etcdclusters.{}", self.group)
+        format!("{PLURAL}.{}", self.group)
     }
 
     fn definition(&self) -> Result<Value> {
         let mut definition = serde_json::to_value(api::crd::etcd_cluster()?)?;
         definition["metadata"]["name"] = json!(self.name());
         definition["spec"]["group"] = json!(self.group);
-        // The short name is taken.
-        definition["spec"]["names"]["shortNames"] = json!([]);
+        // Other names, too: whoever types `etcdcluster` in the meantime must not be led here.
+        definition["spec"]["names"] = json!({"kind": KIND, "listKind": format!("{KIND}List"),
+            "plural": PLURAL, "singular": KIND.to_lowercase()});
         Ok(definition)
     }
 
     fn path(&self) -> String {
         format!(
-            "/apis/{}/v1alpha1/namespaces/{}/etcdclusters",
+            "/apis/{}/v1alpha1/namespaces/{}/{PLURAL}",
             self.group, self.stage.namespace
         )
     }
 
     async fn create(&self, name: &str, spec: &Value) -> Result<()> {
-        let object = json!({"apiVersion": format!("{}/v1alpha1", self.group), "kind": "EtcdCluster",
+        let object = json!({"apiVersion": format!("{}/v1alpha1", self.group), "kind": KIND,
             "metadata": {"name": name}, "spec": spec});
         let args = ["create", "-f", "-"];
         let answer = self
@@ -228,7 +232,7 @@ impl Elsewhere {
         self.definitions
             .patch(&self.name(), &PatchParams::default(), &full)
             .await?;
-        let probe = json!({"apiVersion": format!("{}/v1alpha1", self.group), "kind": "EtcdCluster",
+        let probe = json!({"apiVersion": format!("{}/v1alpha1", self.group), "kind": KIND,
             "metadata": {"name": "probe"}, "spec": {"size": 2}});
         until("the rules are in force", MINUTE, || async {
             Ok(!self.stage.commands.try_apply(&probe.to_string()).await?.ok)

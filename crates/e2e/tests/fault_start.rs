@@ -29,8 +29,9 @@ fn an_image_that_does_not_exist_is_named_and_the_cluster_goes_on_once_it_does() 
             tell("not mended: the nodes of this cluster cannot be reached");
             return Ok(());
         }
-        cluster.ready_within(MINUTE * 2).await?;
-        untag(&image).await
+        let ready = cluster.ready_within(MINUTE * 2).await;
+        untag(&image).await?;
+        ready.map(drop)
     })
 }
 
@@ -74,17 +75,20 @@ fn a_pod_that_fits_on_no_node_is_told_in_the_schedulers_words_and_goes_on_once_t
 }
 
 #[test]
-fn more_cpu_than_any_node_has_is_told_in_the_schedulers_words() -> Played {
+fn more_cpu_than_any_node_has_is_told_and_can_be_mended_in_the_spec() -> Played {
     story(|stage| async move {
-        let spec =
-            json!({"size": 3, "version": "v3.6.16", "resources": {"requests": {"cpu": "1000"}}});
+        let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"},
+            "resources": {"requests": {"cpu": "1000"}}});
         let cluster = stage.create("c", spec).await?;
         cluster
             .complains("Degraded", &["c-0", "cannot start", "Insufficient cpu"])
             .await?;
         let ready = cluster.condition("Ready").await?;
         ensure!(ready.status == "False", "{ready:?}");
-        still_creating(&cluster).await
+        still_creating(&cluster).await?;
+        let less = r#"{"spec":{"resources":{"requests":{"cpu":"50m"}}}}"#;
+        stage.commands.patch("c", less).await?.accepted()?;
+        cluster.ready_within(MINUTE).await.map(drop)
     })
 }
 

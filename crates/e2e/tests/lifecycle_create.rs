@@ -21,7 +21,7 @@ fn three_members_of_3_6_become_ready_and_the_status_tells_the_truth() -> Played 
         let cluster = stage.create("c", spec).await?;
         let wait = [
             "wait",
-            "etcdcluster/c",
+            "etcdclusters.etcd.etcd.io/c",
             "--for=condition=Ready",
             "--timeout=90s",
         ];

@@ -203,7 +203,12 @@ fn an_object_that_cannot_be_read_breaks_nothing_for_the_others() -> Played {
         // Otherwise it would trouble whoever comes next.
         let gone = stage
             .commands
-            .kubectl(&["delete", "etcdcluster", "malformed", "--wait=false"])
+            .kubectl(&[
+                "delete",
+                "etcdclusters.etcd.etcd.io",
+                "malformed",
+                "--wait=false",
+            ])
             .await?;
         let outcome = outcome.and(gone.accepted().map(drop));
         operator.then_restore(outcome).await
@@ -211,7 +216,13 @@ fn an_object_that_cannot_be_read_breaks_nothing_for_the_others() -> Played {
 }
 
 async fn says_so(stage: &Stage) -> Result<()> {
-    let get = ["get", "etcdcluster", "malformed", "-o", "json"];
+    let get = [
+        "get",
+        "etcdclusters.etcd.etcd.io",
+        "malformed",
+        "-o",
+        "json",
+    ];
     until(
         "the malformed object says what is wrong with it",
         MINUTE,

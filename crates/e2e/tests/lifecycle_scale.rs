@@ -3,6 +3,8 @@
 use anyhow::ensure;
 use api::v1alpha1::status::Phase;
 use e2e::{MINUTE, Played, Writer, check_truth, story, tell, until};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::ResourceExt;
 use serde_json::json;
 
 #[test]
@@ -13,7 +15,7 @@ fn one_member_grows_to_three_by_kubectl_scale_and_serves_all_the_while() -> Play
         cluster.ready().await?;
         let first = cluster.pods().await?["c-0"].metadata.uid.clone();
         let writer = Writer::start(&cluster);
-        let scale = ["scale", "etcdcluster", "c", "--replicas=3"];
+        let scale = ["scale", "etcdclusters.etcd.etcd.io", "c", "--replicas=3"];
         stage.commands.kubectl(&scale).await?.accepted()?;
         cluster.ready().await?;
         let written = writer.stop().await?;
@@ -47,6 +49,36 @@ fn one_member_grows_to_three_by_kubectl_scale_and_serves_all_the_while() -> Play
             scale["spec"]["replicas"] == 3 && scale["status"]["replicas"] == 3,
             "{scale}"
         );
+        Ok(())
+    })
+}
+
+#[test]
+fn three_members_shrink_to_one_and_nothing_written_is_lost() -> Played {
+    story(|stage| async move {
+        let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
+        let cluster = stage.create("c", spec).await?;
+        cluster.ready().await?;
+        let writer = Writer::start(&cluster);
+        let scale = ["scale", "etcdclusters.etcd.etcd.io", "c", "--replicas=1"];
+        stage.commands.kubectl(&scale).await?.accepted()?;
+        cluster.ready().await?;
+        writer.stop().await?;
+        check_truth(&cluster, 1, "3.6.16").await?;
+        until("only the first member has a claim", MINUTE, || async {
+            let claims = stage.list::<PersistentVolumeClaim>().await?;
+            let names: Vec<String> = claims.iter().map(ResourceExt::name_any).collect();
+            ensure!(names == ["data-c-0"], "{names:?}");
+            Ok(true)
+        })
+        .await?;
+        let events = stage.events_of("EtcdCluster", "c").await?;
+        for member in ["c-1", "c-2"] {
+            let told = events
+                .iter()
+                .any(|(reason, text)| reason == "MemberRemoved" && text.contains(member));
+            ensure!(told, "no event says that {member} was removed: {events:?}");
+        }
         Ok(())
     })
 }

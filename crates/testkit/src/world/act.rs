@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use gate::Grant;
 use manifests::Shape;
 use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Step};
@@ -71,18 +72,7 @@ impl World {
                 ordinal,
                 pod_uid,
                 grant,
-            } => {
-                let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *pod_uid);
-                if pod.is_none() {
-                    return Ok(Outcome::NotNow("another pod by now".to_owned()));
-                }
-                self.attempt(|world| {
-                    if let Some(pod) = world.pods.get_mut(ordinal) {
-                        pod.grant = Some(grant.clone());
-                    }
-                })?;
-                Ok(Outcome::Done)
-            }
+            } => self.let_through(*ordinal, pod_uid, grant),
             Step::AddLearner { peer_url, .. } => {
                 self.call(|world| world.member_add(cluster, peer_url))
             }
@@ -101,18 +91,38 @@ impl World {
                 }
                 self.call(|world| world.member_remove(cluster, *id))
             }
-            Step::DeleteClaim { ordinal, uid } => {
-                let claim = self.claims.get(ordinal);
-                if claim.is_none_or(|claim| claim.uid != *uid) {
-                    return Ok(Outcome::NotNow("another claim by now".to_owned()));
-                }
-                self.attempt(|world| world.delete_claim(*ordinal))?;
-                Ok(Outcome::Done)
-            }
+            Step::DeleteClaim { ordinal, uid } => self.delete_exactly(*ordinal, uid),
             Step::RemoveMember { id, ordinal, nonce } => {
                 self.remove(look, (*id, *ordinal, nonce), cluster)
             }
         }
+    }
+
+    fn let_through(
+        &mut self,
+        ordinal: u32,
+        pod_uid: &str,
+        grant: &Grant,
+    ) -> Result<Outcome, Killed> {
+        let pod = self.pods.get(&ordinal).filter(|pod| pod.uid == pod_uid);
+        if pod.is_none() {
+            return Ok(Outcome::NotNow("another pod by now".to_owned()));
+        }
+        self.attempt(|world| {
+            if let Some(pod) = world.pods.get_mut(&ordinal) {
+                pod.grant = Some(grant.clone());
+            }
+        })?;
+        Ok(Outcome::Done)
+    }
+
+    fn delete_exactly(&mut self, ordinal: u32, uid: &str) -> Result<Outcome, Killed> {
+        let claim = self.claims.get(&ordinal);
+        if claim.is_none_or(|claim| claim.uid != uid) {
+            return Ok(Outcome::NotNow("another claim by now".to_owned()));
+        }
+        self.attempt(|world| world.delete_claim(ordinal))?;
+        Ok(Outcome::Done)
     }
 
     /// etcd knows no resourceVersion, so both facts that the removal rests on are looked at once more: that

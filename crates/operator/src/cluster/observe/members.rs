@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api::{EtcdCluster, EtcdVersion};
-use etcd::{Consistency, GateAnswer, Target};
+use etcd::{Cause, Consistency, GateAnswer, Target};
 use futures::future::join_all;
 use plan::Observed;
 use plan::observed::{Member, MemberList, Process, Serving};
@@ -15,12 +15,17 @@ use crate::context::Context;
 
 /// A member in good health answers within milliseconds.
 const DEADLINE: Duration = Duration::from_secs(2);
+/// A pod that is being deleted may be gone at any moment, and its address then answers nothing at all.
+const BRIEF: Duration = Duration::from_millis(300);
 
 pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) {
     let mut targets = targets(cluster, ctx);
-    let answers = targets
-        .iter()
-        .map(|(ordinal, target)| async { (*ordinal, process(ctx, target).await) });
+    let pods = &observed.pods;
+    let answers = targets.iter().map(|(ordinal, target)| async {
+        let leaving = pods.get(ordinal).is_none_or(|pod| pod.terminating);
+        let deadline = if leaving { BRIEF } else { DEADLINE };
+        (*ordinal, process(ctx, target, deadline).await)
+    });
     for (ordinal, process) in join_all(answers).await {
         if let Some(pod) = observed.pods.get_mut(&ordinal) {
             pod.process = process;
@@ -45,25 +50,39 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     }
 }
 
-/// etcd first: its port refuses at once while the gate holds the pod, and the gate is asked then.
-async fn process(ctx: &Context, target: &Target) -> Process {
-    if let Ok(status) = ctx.member(target).with_deadline(DEADLINE).status().await {
-        return Process::Serving(Serving {
-            member_id: status.member_id,
-            cluster_id: status.cluster_id,
-            version: EtcdVersion::parse(&status.version),
-            leader: status.leader,
-            raft_index: status.raft_index,
-            applied_index: status.raft_applied_index,
-            errors: status.errors,
-            view: None,
-        });
+/// etcd first: its port refuses at once while the gate holds the pod, and the gate is asked then. Where not even
+/// a connection comes about, the gate's port would not answer either.
+async fn process(ctx: &Context, target: &Target, deadline: Duration) -> Process {
+    match ctx.member(target).with_deadline(deadline).status().await {
+        Ok(status) => return serving(status),
+        Err(error) if is_out_of_reach(&error) => return Process::Unknown,
+        Err(_) => {}
     }
-    match etcd::gate_report(ctx.connect.as_ref(), target, DEADLINE).await {
+    match etcd::gate_report(ctx.connect.as_ref(), target, deadline).await {
         Ok(GateAnswer::Waiting(report)) => Process::Held(report),
         Ok(GateAnswer::Running) => Process::Starting,
         Err(_) => Process::Unknown,
     }
+}
+
+fn is_out_of_reach(error: &etcd::Error) -> bool {
+    match &error.cause {
+        Cause::Connect { source } => source.kind() == std::io::ErrorKind::TimedOut,
+        _answered => false,
+    }
+}
+
+fn serving(status: etcd::Status) -> Process {
+    Process::Serving(Serving {
+        member_id: status.member_id,
+        cluster_id: status.cluster_id,
+        version: EtcdVersion::parse(&status.version),
+        leader: status.leader,
+        raft_index: status.raft_index,
+        applied_index: status.raft_applied_index,
+        errors: status.errors,
+        view: None,
+    })
 }
 
 /// Confirmed by a quorum: the first member that can give it does. Learners refuse.
