@@ -53,7 +53,11 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
     if observed.cluster.latched.cluster_id.is_some() && observed.etcd.members.is_some() {
         return size.max(listed);
     }
+    // Who is a member is not known: no pod goes on that account.
+    let in_force = observed.cluster.latched.replicas;
+    let in_force = in_force.filter(|_| observed.etcd.members.is_none());
     size.max(next(observed.claims.keys().max().copied()))
+        .max(in_force.unwrap_or(0))
 }
 
 /// Claims that we make and label. What an earlier object kept is left alone until it is resumed.

@@ -13,7 +13,7 @@ use plan::shape::decide_shape;
 use plan::{Decision, Observed, Step, decide, invariants};
 use proptest::prelude::*;
 use testkit::Scene;
-use testkit::scene::{CLUSTER, Does, For, Listed, Slot, UID, member_id, nonce, pod_uid};
+use testkit::scene::{CLUSTER, Claimed, Does, For, Listed, Slot, UID, member_id, nonce, pod_uid};
 use testkit::strategies::scene;
 
 fn slot(scene: &Scene, ordinal: u32) -> Slot {
@@ -207,6 +207,30 @@ proptest! {
             prop_assert_eq!(id, format!("{:x}", member_id(ordinal)));
             // The pod carries no grant of this ID yet, for whatever wait.
             prop_assert_eq!(slot.grant, For::Nobody);
+        }
+    }
+
+    #[test]
+    fn invariant_3_a_joiner_is_let_through_only_where_every_voter_is_seen_to_list_it(scene in scene()) {
+        if let Step::Grant { grant, .. } = decide(&scene.observed()).step
+            && let Action::Join { .. } = grant.action
+        {
+            let answers = |slot: &Slot| matches!(slot.does, Does::Serves | Does::Lags | Does::Leaderless);
+            prop_assert!(voters(&scene).all(|slot| answers(slot) && slot.informed));
+        }
+    }
+
+    #[test]
+    fn kept_data_is_taken_over_only_when_every_kept_volume_was_looked_at(scene in scene()) {
+        let observed = scene.observed();
+        if let Step::Latch(new) = decide(&observed).step
+            && new.resumed && !observed.cluster.latched.resumed
+        {
+            let kept = scene.slots.iter().filter(|slot| {
+                matches!(slot.claim, Claimed::Kept | Claimed::Terminating)
+            });
+            let looked = |slot: &Slot| matches!(slot.does, Does::Waits(_) | Does::WaitsWithStranger);
+            prop_assert!(kept.clone().all(looked));
         }
     }
 

@@ -9,7 +9,7 @@ use api::v1alpha1::status::Phase;
 use api::{EtcdClusterStatus, Reason};
 use gate::State;
 use plan::events::decide_events;
-use plan::observed::quorum;
+use plan::observed::{Process, quorum};
 use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Observed, Step, decide};
 use proptest::prelude::*;
@@ -202,6 +202,15 @@ fn a_stopped_cluster_says_that_its_data_is_kept() {
 #[test]
 fn a_ready_cluster_says_so() {
     insta::assert_snapshot!("ready", shown(&three([Slot::voter(); 3]), Phase::Creating));
+}
+
+#[test]
+fn an_alarm_is_told_and_the_cluster_is_not_ready() {
+    let mut observed = three([Slot::voter(); 3]);
+    if let Some(Process::Serving(serving)) = observed.pods.get_mut(&1).map(|pod| &mut pod.process) {
+        serving.errors = vec!["memberID:161 alarm:NOSPACE".to_owned()];
+    }
+    insta::assert_snapshot!("alarm", shown(&observed, Phase::Running));
 }
 
 fn is_true(status: &EtcdClusterStatus, kind: ConditionType) -> bool {

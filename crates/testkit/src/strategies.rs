@@ -173,12 +173,32 @@ fn young_slots() -> impl Strategy<Value = Vec<Slot>> {
     prop::collection::vec(one, 1..4)
 }
 
+/// A cluster on claims that an earlier object kept, before anything is written down.
+fn kept_slots() -> impl Strategy<Value = Vec<Slot>> {
+    let kept = |does| Slot {
+        claim: Claimed::Kept,
+        ..Slot::new(does, Listed::No)
+    };
+    let one = prop::sample::select(vec![
+        kept(Does::Waits(State::OtherObject)),
+        kept(Does::Waits(State::OtherObject)),
+        kept(Does::Waits(State::Unidentified)),
+        kept(Does::Waits(State::Empty)),
+        kept(Does::WaitsWithStranger),
+        kept(Does::Unknown),
+        kept(Does::Absent),
+        Slot::empty(),
+    ]);
+    prop::collection::vec(one, 1..5)
+}
+
 /// A whole scene of up to nine ordinals.
 pub fn scene() -> impl Strategy<Value = Scene> {
     let slots = prop_oneof![
         4 => prop::collection::vec(slot(), 0..10).prop_map(|slots| (slots, None)),
         3 => healthy_slots().prop_map(|slots| (slots, Some(true))),
         2 => young_slots().prop_map(|slots| (slots, Some(false))),
+        1 => kept_slots().prop_map(|slots| (slots, Some(false))),
     ];
     let sizes = prop::sample::select(vec![0_u32, 1, 3, 3, 3, 5, 5, 7, 9]);
     let founder = prop::option::of((

@@ -107,6 +107,7 @@ pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
 pub(crate) struct Etcd {
     runtime: Runtime,
     pool: Pool,
+    deadline: Duration,
 }
 
 impl Etcd {
@@ -115,13 +116,16 @@ impl Etcd {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let connect: Arc<dyn Connect> = if target.is_local() {
-            Arc::new(DirectTcp)
+        let (connect, deadline): (Arc<dyn Connect>, _) = if target.is_local() {
+            (Arc::new(DirectTcp), Duration::from_millis(500))
         } else {
-            Arc::new(Forward::new(target))
+            (Arc::new(Forward::new(target)), Duration::from_secs(5))
         };
-        let pool = Pool::new(connect);
-        Ok(Self { runtime, pool })
+        Ok(Self {
+            runtime,
+            pool: Pool::new(connect),
+            deadline,
+        })
     }
 
     pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> T {
@@ -139,7 +143,7 @@ impl Etcd {
             address: text(pod, "/status/podIP")?.to_owned(),
         };
         let member = self.pool.member(&target, Security::Plain);
-        Some(member.with_deadline(Duration::from_millis(500)))
+        Some(member.with_deadline(self.deadline))
     }
 
     /// Whether exactly these pods are voters of one cluster, confirmed by a quorum, and each of them is well.

@@ -1,7 +1,7 @@
 //! What the operator needs while nothing happens: memory, processor time, room on a node's disk. Read from its process,
 //! which only the local cluster shows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use super::place::Place;
 use super::table::{Table, verdict};
 use crate::cluster::{CONTROL_PLANE_ETCD, Layout, Target};
-use crate::deploy::{NAMESPACE, build_image};
+use crate::deploy::{NAMESPACE, binary};
 use crate::tools::output;
 
 const MEMORY_AIM: f64 = 16.0;
@@ -61,15 +61,21 @@ pub(super) fn measure(layout: &Layout, target: &Target, clusters: u8) -> Result<
     add_image(layout, add).map(|()| table)
 }
 
+/// The archive that `deploy` loaded last, and the programs in it.
 fn add_image(layout: &Layout, mut add: impl FnMut(String, f64, &str, f64)) -> Result<()> {
-    let built = build_image(layout)?;
-    let megabytes = std::fs::metadata(&built.archive)?.len();
-    add(
-        "image, as an archive".to_owned(),
-        megabytes_of(megabytes),
-        "MB",
-        IMAGE_AIM,
+    let size = |path: &Path| -> Result<f64> {
+        let file = std::fs::metadata(path)
+            .with_context(|| format!("{}\nhint: `cargo xtask deploy`", path.display()))?;
+        Ok(megabytes(file.len()))
+    };
+    let archive = size(&layout.image("etcd-operator"))?;
+    add("image, as an archive".to_owned(), archive, "MB", IMAGE_AIM);
+    let (operator, agent) = (
+        size(&binary("etcd-operator")?)?,
+        size(&binary("etcd-agent")?)?,
     );
+    let name = format!("image, sum of files (operator {operator:.1}, agent {agent:.1})");
+    add(name, operator + agent, "MB", IMAGE_AIM);
     Ok(())
 }
 
@@ -95,7 +101,7 @@ fn count_clusters(target: &Target) -> Result<usize> {
     Ok(output(&mut kubectl)?.lines().count())
 }
 
-fn megabytes_of(bytes: u64) -> f64 {
+fn megabytes(bytes: u64) -> f64 {
     f64::from(u32::try_from(bytes / 1000).unwrap_or(u32::MAX)) / 1000.0
 }
 

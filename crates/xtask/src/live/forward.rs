@@ -51,14 +51,10 @@ impl Connect for Forward {
         port: u16,
     ) -> BoxFuture<'a, io::Result<BoxStream>> {
         Box::pin(async move {
-            let mut kubectl = Kubectl(self.start(target, port)?);
-            let stdout = kubectl.0.stdout.take();
-            let first = tokio::task::spawn_blocking(move || {
-                let mut line = String::new();
-                stdout.map_or(Ok(0), |out| BufReader::new(out).read_line(&mut line))?;
-                io::Result::Ok(line)
-            });
-            let line = first.await.map_err(io::Error::other)??;
+            let kubectl = Kubectl(self.start(target, port)?);
+            let (kubectl, line) = tokio::task::spawn_blocking(|| first_line(kubectl))
+                .await
+                .map_err(io::Error::other)??;
             let port = parse_port(&line)
                 .ok_or_else(|| io::Error::other(format!("kubectl forwards nothing: {line:?}")))?;
             let stream = TcpStream::connect(("127.0.0.1", port)).await?;
@@ -69,6 +65,16 @@ impl Connect for Forward {
             Ok(stream)
         })
     }
+}
+
+/// The pipe stays in place behind it: kubectl writes another line for every connection, and ends if it cannot.
+fn first_line(mut kubectl: Kubectl) -> io::Result<(Kubectl, String)> {
+    let mut line = String::new();
+    if let Some(stdout) = &mut kubectl.0.stdout {
+        // Byte by byte, so that nothing is read that would then be lost with the buffer.
+        BufReader::with_capacity(1, stdout).read_line(&mut line)?;
+    }
+    Ok((kubectl, line))
 }
 
 /// `Forwarding from 127.0.0.1:41234 -> 2379` → 41234.

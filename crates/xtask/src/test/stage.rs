@@ -44,8 +44,11 @@ pub(super) enum Stage {
     E2eAlone,
 }
 
+/// Test binaries that do more when they are given real etcds.
+const REAL_ETCD: &[&str] = &["real", "gate"];
+
 /// Test binaries of e2e that take the operator or a node away from everybody.
-const DISRUPTIVE: [&str; 2] = ["lifecycle_operator", "fault_"];
+const DISRUPTIVE: [&str; 2] = ["lifecycle_operator", "fault_node"];
 
 /// What the stages work with.
 pub(super) struct Bench<'a> {
@@ -129,18 +132,14 @@ impl Stage {
                 &[("RUSTDOCFLAGS", "-D warnings".into())],
             ),
             Self::Tidy => tidy(),
-            // The stories of e2e would only say that they were skipped.
-            Self::Unit => {
-                bench.cargo_test("--workspace --exclude e2e", "", &[])?;
-                bench.cargo_test("--package e2e --lib", "", &[])
-            }
+            Self::Unit => bench.unit(),
             Self::Build => {
                 let kubernetes = cluster::KUBERNETES.to_owned();
                 cluster::run(cluster::Command::Build { kubernetes }, None)
             }
             Self::Etcd => {
                 let binaries = ("ETCD_BINARIES", etcd_binaries(layout)?.into_os_string());
-                bench.cargo_test("--package etcd --package agent --tests", "", &[binaries])
+                bench.cargo_test(&selection(REAL_ETCD), "", &[binaries])
             }
             Self::Generate => generate(layout, true),
             Self::Up => cluster::ensure_up(layout),
@@ -186,23 +185,34 @@ impl Bench<'_> {
         }
     }
 
+    fn unit(&mut self) -> Result<()> {
+        self.cargo_test("--workspace", "", &[])?;
+        let mut skipped = stories()?;
+        skipped.extend(REAL_ETCD.iter().map(|name| (*name).to_owned()));
+        self.counts.forget(&skipped);
+        Ok(())
+    }
+
     fn e2e(&mut self, options: &str, wanted: fn(&str) -> bool) -> Result<()> {
-        let stories = stories()?;
-        let selection: Vec<String> = stories
-            .into_iter()
-            .filter(|name| wanted(name))
-            .map(|name| format!("--test {name}"))
-            .collect();
-        if selection.is_empty() {
+        let stories: Vec<String> = stories()?.into_iter().filter(|name| wanted(name)).collect();
+        if stories.is_empty() {
             eprintln!("no such stories yet");
             return Ok(());
         }
-        let selection = format!("--package e2e {}", selection.join(" "));
+        let selection = selection(&stories);
         let mut command = self.target()?.command(env!("CARGO"));
         self.test_words(&mut command, &selection, options);
         command.env("E2E", "1");
         run_counted(command, &mut self.counts)
     }
+}
+
+/// Test binaries by name. All of the workspace takes part, so that features and therefore builds are those of `unit`.
+fn selection(names: &[impl AsRef<str>]) -> String {
+    let names = names
+        .iter()
+        .map(|name| format!(" --test {}", name.as_ref()));
+    names.fold("--workspace".to_owned(), |all, name| all + &name)
 }
 
 fn is_disruptive(story: &str) -> bool {
