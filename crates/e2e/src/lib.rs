@@ -23,7 +23,7 @@ pub use remains::nothing_is_left;
 pub use schema::without_rules;
 pub use stage::Stage;
 pub use story::{Failed, Played, deep, story, tell};
-pub use truth::check_truth;
+pub use truth::{check_truth, comes_true};
 pub use wait::{MINUTE, until};
 pub use writer::{Writer, Written};
 

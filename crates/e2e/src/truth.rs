@@ -1,6 +1,7 @@
 //! Whether the status tells the truth: every field of it, against the members themselves.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::{EtcdClusterStatus, Phase, Role};
@@ -8,6 +9,10 @@ use api::{labels, names};
 use etcd::{Consistency, MemberList, Status};
 
 use crate::cluster::Cluster;
+use crate::wait::until;
+
+/// Three health rounds.
+const ROUNDS: Duration = Duration::from_secs(30);
 
 /// Compares the status of a settled cluster with what its members say.
 pub async fn check_truth(cluster: &Cluster, size: u32, version: &str) -> Result<()> {
@@ -45,6 +50,16 @@ pub async fn check_truth(cluster: &Cluster, size: u32, version: &str) -> Result<
         ensure!(condition.observed_generation == object.metadata.generation);
     }
     Ok(())
+}
+
+/// The same after a disturbance, of which the operator may learn in its next health round only.
+pub async fn comes_true(cluster: &Cluster, size: u32, version: &str) -> Result<Duration> {
+    let what = format!("the status of {} tells the truth", cluster.name);
+    until(what, ROUNDS, || async {
+        check_truth(cluster, size, version).await?;
+        Ok(true)
+    })
+    .await
 }
 
 async fn ask(cluster: &Cluster) -> Result<BTreeMap<String, Status>> {

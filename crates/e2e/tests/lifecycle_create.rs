@@ -63,7 +63,7 @@ fn one_and_three_members_of_3_5_live_side_by_side_in_one_namespace() -> Played {
 }
 
 #[test]
-fn three_members_of_3_7_and_then_five() -> Played {
+fn five_members_of_3_7_become_ready() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 5, "version": "v3.7.3", "storage": {"size": "1Gi"}});
         let five = stage.create("five", spec).await?;

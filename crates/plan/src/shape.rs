@@ -57,6 +57,7 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
     let in_force = observed.cluster.latched.replicas;
     let in_force = in_force.filter(|_| observed.etcd.members.is_none());
     size.max(next(observed.claims.keys().max().copied()))
+        .max(listed)
         .max(in_force.unwrap_or(0))
 }
 

@@ -14,7 +14,7 @@ use plan::{Decision, Observed, Step, decide, invariants};
 use proptest::prelude::*;
 use testkit::Scene;
 use testkit::scene::{CLUSTER, Claimed, Does, For, Listed, Slot, UID, member_id, nonce, pod_uid};
-use testkit::strategies::scene;
+use testkit::strategies::{kept_scene, scene};
 
 fn slot(scene: &Scene, ordinal: u32) -> Slot {
     scene.slots[usize::try_from(ordinal).unwrap()]
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn kept_data_is_taken_over_only_when_every_kept_volume_was_looked_at(scene in scene()) {
+    fn kept_data_is_taken_over_only_when_every_kept_volume_was_looked_at(scene in kept_scene()) {
         let observed = scene.observed();
         if let Step::Latch(new) = decide(&observed).step
             && new.resumed && !observed.cluster.latched.resumed

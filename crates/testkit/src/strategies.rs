@@ -236,6 +236,11 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         )
 }
 
+/// A cluster on claims that an earlier object kept.
+pub fn kept_scene() -> impl Strategy<Value = Scene> {
+    kept_slots().prop_map(|slots| Scene::unformed(3, slots))
+}
+
 /// A cluster as it should be, but for one ordinal at most.
 pub fn nearly_settled() -> impl Strategy<Value = Scene> {
     (

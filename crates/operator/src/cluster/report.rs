@@ -33,13 +33,17 @@ pub async fn report(
         _other => status::decide_status(observed, decision, outcome, &old),
     };
     let phase = new.as_ref().map_or(old.phase, |new| new.phase);
-    if let Some(new) = new {
-        write(cluster, new, ctx).await.map_err(Error::Status)?;
-    }
+    let written = match new {
+        Some(new) => write(cluster, new, ctx).await,
+        None => Ok(()),
+    };
+    // What was done is told even if somebody else wrote the object in between, for no later look tells it;
+    // a new phase is told once it is written.
+    let phase = if written.is_ok() { phase } else { old.phase };
     for event in events::decide_events(observed, decision, outcome, (old.phase, phase)) {
         publish(cluster, &event, ctx).await;
     }
-    Ok(())
+    written.map_err(Error::Status)
 }
 
 /// Replaces the status of exactly the object that was seen: the resourceVersion goes along.

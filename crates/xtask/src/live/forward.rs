@@ -58,6 +58,7 @@ impl Connect for Forward {
             let port = parse_port(&line)
                 .ok_or_else(|| io::Error::other(format!("kubectl forwards nothing: {line:?}")))?;
             let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+            stream.set_nodelay(true)?;
             let stream: BoxStream = Box::new(Forwarded {
                 stream,
                 _kubectl: kubectl,
