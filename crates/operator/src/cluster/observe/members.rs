@@ -18,6 +18,8 @@ const DEADLINE: Duration = Duration::from_secs(2);
 /// A pod that is being deleted may be gone at any moment, and its address then answers nothing at all.
 const BRIEF: Duration = Duration::from_millis(300);
 
+/// Invariant: the gates are asked before the member list. The other way round a list from before a member was added
+/// could meet a wait from after it was granted, and the ID would be granted again.
 pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) {
     let mut targets = targets(cluster, ctx);
     let pods = &observed.pods;
