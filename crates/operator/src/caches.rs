@@ -6,6 +6,7 @@ use api::{EtcdCluster, labels};
 use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service, ServiceAccount};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::core::DeserializeGuard;
 use kube::runtime::reflector::store::{Writer, WriterDropped};
@@ -35,6 +36,8 @@ pub struct Caches {
     pub claims: Store<PersistentVolumeClaim>,
     /// Pods, without their specs.
     pub pods: Store<Pod>,
+    /// What the name servers know of the members, without anything but addresses.
+    pub slices: Store<EndpointSlice>,
     /// Set once all of them have been filled.
     pub filled: OnceCell<()>,
 }
@@ -49,6 +52,7 @@ impl Caches {
             self.service_accounts.wait_until_ready().await?;
             self.budgets.wait_until_ready().await?;
             self.claims.wait_until_ready().await?;
+            self.slices.wait_until_ready().await?;
             self.pods.wait_until_ready().await
         };
         self.filled.get_or_try_init(fill).await.copied()
@@ -76,6 +80,24 @@ where
         trim,
         |_| {},
     )
+}
+
+/// Watches what the name servers know of the members: slices bear the labels of their Service.
+pub fn watch_slices(api: Api<EndpointSlice>) -> (Store<EndpointSlice>, Triggers<EndpointSlice>) {
+    let owned = format!("{}={}", labels::MANAGED_BY, labels::OPERATOR);
+    let selector = format!("{owned},{}=peer", labels::COMPONENT);
+    let config = watcher::Config::default().labels(&selector);
+    watch(api, config, trim_slice, |_| {})
+}
+
+fn trim_slice(slice: &mut EndpointSlice) {
+    slice.ports = None;
+    for endpoint in &mut slice.endpoints {
+        *endpoint = Endpoint {
+            addresses: std::mem::take(&mut endpoint.addresses),
+            ..Endpoint::default()
+        };
+    }
 }
 
 /// Watches the clusters, and tells of each that is gone.

@@ -147,6 +147,7 @@ async fn control(
         caches::watch_owned(caches::scoped(client, namespace), |_| {});
     let (budgets, budget_events) = caches::watch_owned(caches::scoped(client, namespace), |_| {});
     let (claims, claim_events) = caches::watch_owned(caches::scoped(client, namespace), |_| {});
+    let (slices, slice_events) = caches::watch_slices(caches::scoped(client, namespace));
     let (pods, pod_events) = caches::watch_owned(
         caches::scoped(client, namespace),
         |pod: &mut k8s_openapi::api::core::v1::Pod| pod.spec = None,
@@ -169,6 +170,7 @@ async fn control(
             service_accounts,
             budgets,
             claims,
+            slices,
             pods,
             filled: tokio::sync::OnceCell::new(),
         },
@@ -187,6 +189,7 @@ async fn control(
         .watches_stream(account_events, |object| caches::owner_of(&object))
         .watches_stream(budget_events, |object| caches::owner_of(&object))
         .watches_stream(claim_events, |object| caches::owner_of(&object))
+        .watches_stream(slice_events, |object| caches::owner_of(&object))
         .watches_stream(pod_events, |object| caches::owner_of(&object))
         .with_config(ControllerConfig::default().concurrency(options.workers))
         .graceful_shutdown_on(stop)

@@ -85,6 +85,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
             service_accounts: store(vec![]),
             budgets: store(vec![]),
             claims: store(vec![]),
+            slices: store(vec![]),
             pods: store(vec![]),
             filled: tokio::sync::OnceCell::new(),
         },
@@ -109,7 +110,7 @@ fn held() -> Pod {
     Pod {
         uid: "pod-1".into(),
         created: jiff::Timestamp::UNIX_EPOCH,
-        addressed: true,
+        resolvable: true,
         terminating: false,
         ready: false,
         problem: None,

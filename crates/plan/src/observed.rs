@@ -9,6 +9,9 @@ use api::{ClusterIntent, EtcdVersion, names};
 use gate::{Grant, Report, State};
 use jiff::Timestamp;
 
+/// Age in seconds at which a pod's name is known everywhere, come what may.
+const FOUND_BY_NOW: i64 = 15;
+
 /// Everything that was seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
@@ -100,8 +103,8 @@ pub struct Pod {
     pub uid: String,
     /// When it was made.
     pub created: Timestamp,
-    /// It has an address.
-    pub addressed: bool,
+    /// The name servers were told of its address.
+    pub resolvable: bool,
     /// It is being deleted.
     pub terminating: bool,
     /// The kubelet calls it ready. Reported, never waited for.
@@ -295,6 +298,12 @@ impl Observed {
     pub fn healthy_voters(&self) -> usize {
         let voters = self.etcd.members.iter().flat_map(MemberList::voters);
         voters.filter(|voter| self.is_healthy(voter)).count()
+    }
+
+    /// Others find the pod by its name. A name that is asked for too early is remembered as absent, and a member that
+    /// joins then waits half a minute for it. Should nobody publish addresses where we look, age has to do.
+    pub fn can_be_found(&self, pod: &Pod) -> bool {
+        pod.resolvable || self.now.duration_since(pod.created).as_secs() >= FOUND_BY_NOW
     }
 
     /// The leader, as most of those who answer see it.

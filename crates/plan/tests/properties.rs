@@ -348,6 +348,17 @@ proptest! {
     }
 
     #[test]
+    fn nobody_is_added_whose_name_may_not_be_known_yet(scene in scene()) {
+        let mut observed = scene.observed();
+        for pod in observed.pods.values_mut() {
+            pod.resolvable = false;
+            pod.created = observed.now;
+        }
+        let step = decide(&observed).step;
+        prop_assert!(!matches!(step, Step::AddLearner { .. }), "{:?}", step);
+    }
+
+    #[test]
     fn invariant_8_readiness_of_a_pod_changes_no_decision(scene in scene()) {
         let observed = scene.observed();
         let decision: Decision = decide(&observed);

@@ -302,7 +302,7 @@ impl Scene {
                 let pod = Pod {
                     uid: pod_uid(ordinal),
                     created: Self::now() - SignedDuration::from_secs(slot.age),
-                    addressed: slot.does != Does::Unknown,
+                    resolvable: slot.does != Does::Unknown,
                     terminating: slot.terminating,
                     ready: slot.ready,
                     problem: None,

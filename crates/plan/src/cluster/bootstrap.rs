@@ -84,7 +84,9 @@ fn choose(observed: &Observed) -> Option<Decision> {
 
 fn candidate(observed: &Observed) -> Option<BootstrapIntent> {
     observed.pods.iter().find_map(|(ordinal, pod)| {
-        let report = pod.blank().filter(|_| !pod.terminating)?;
+        let report = pod
+            .blank()
+            .filter(|_| !pod.terminating && observed.can_be_found(pod))?;
         let claim = observed
             .claims
             .get(ordinal)

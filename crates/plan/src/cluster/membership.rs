@@ -156,7 +156,8 @@ fn add(observed: &Observed, list: &MemberList) -> Option<Decision> {
         let waits = pod
             .blank()
             .is_some_and(|report| observed.may_join(**ordinal, pod, report));
-        waits && !pod.terminating && list.at(&observed.peer_url(**ordinal)).is_none()
+        let unlisted = list.at(&observed.peer_url(**ordinal)).is_none();
+        waits && unlisted && !pod.terminating && observed.can_be_found(pod)
     })?;
     if observed.open_grant().is_some() || !has_room_for_a_learner(observed, list) {
         return None;

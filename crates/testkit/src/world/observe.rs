@@ -127,7 +127,7 @@ impl World {
             let seen = Pod {
                 uid: pod.uid.clone(),
                 created: pod.created,
-                addressed: !matches!(pod.container, Container::Down),
+                resolvable: !matches!(pod.container, Container::Down),
                 terminating: pod.terminating,
                 ready: matches!(process, Process::Serving(_)),
                 problem: None,

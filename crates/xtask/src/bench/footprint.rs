@@ -29,35 +29,24 @@ pub(super) fn measure(layout: &Layout, target: &Target, clusters: u8) -> Result<
     };
     let place = Place::new(target, "operator")?;
     let process = Process::of_operator(target)?;
-    let others = count_clusters(target)?;
-    if others > 0 {
-        eprintln!("  {others} clusters of others are there too and count");
-    }
     create(&place, 1..=1)?;
-    add(
-        format!("resident with {} clusters", others + 1),
-        process.resident()?,
-        "MiB",
-        MEMORY_AIM,
-    );
+    let name = format!("resident with {} clusters", count_clusters(target)?);
+    add(name, process.resident()?, "MiB", MEMORY_AIM);
     create(&place, 2..=clusters)?;
-    let count = others + usize::from(clusters);
-    let before = process.processor_seconds()?;
     eprintln!("  watching the idle operator for {} s", IDLE.as_secs());
+    let (count, before) = (count_clusters(target)?, process.processor_seconds()?);
     std::thread::sleep(IDLE);
     let idle = process.processor_seconds()? - before;
-    add(
-        format!("resident with {count} clusters"),
-        process.resident()?,
-        "MiB",
-        MEMORY_AIM,
-    );
-    add(
-        format!("processor per idle minute with {count} clusters"),
-        idle,
-        "s",
-        IDLE_AIM,
-    );
+    let later = count_clusters(target)?;
+    if count.max(later) > usize::from(clusters) {
+        eprintln!(
+            "  {count} clusters before, {later} after: somebody else is at work, so this was not idle"
+        );
+    }
+    let name = format!("resident with {count} clusters");
+    add(name, process.resident()?, "MiB", MEMORY_AIM);
+    let name = format!("processor per idle minute with {count} clusters");
+    add(name, idle, "s", IDLE_AIM);
     add_image(layout, add).map(|()| table)
 }
 

@@ -164,9 +164,37 @@ fn claims_by_ordinal(
 
 pub(super) fn pods(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Pod> {
     let revision = template_revision(cluster, ctx);
-    api_pods(cluster, ctx)
-        .map(|(ordinal, pod)| (ordinal, describe_pod(&pod, revision.as_deref())))
-        .collect()
+    let described = api_pods(cluster, ctx).map(|(ordinal, api_pod)| {
+        let mut pod = describe_pod(&api_pod, revision.as_deref());
+        // A pod that is ready has been resolved; the others are looked for, and they are few.
+        pod.resolvable = pod.ready || is_published(&api_pod, cluster, ctx);
+        (ordinal, pod)
+    });
+    described.collect()
+}
+
+/// The name servers were told of its address.
+fn is_published(pod: &ApiPod, cluster: &EtcdCluster, ctx: &Context) -> bool {
+    let Some(address) = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.pod_ip.as_ref())
+    else {
+        return false;
+    };
+    let (namespace, name) = place(cluster);
+    let slices = ctx.caches.slices.state();
+    let mut ours = slices.iter().filter(|slice| {
+        let of_cluster = slice.labels().get(labels::CLUSTER) == Some(&name);
+        of_cluster && slice.metadata.namespace.as_ref() == Some(&namespace)
+    });
+    ours.any(|slice| {
+        let mut addresses = slice
+            .endpoints
+            .iter()
+            .flat_map(|endpoint| &endpoint.addresses);
+        addresses.any(|published| published == address)
+    })
 }
 
 /// Where the pods are reached, by ordinal.
@@ -216,7 +244,7 @@ fn describe_pod(pod: &ApiPod, revision: Option<&str>) -> Pod {
         created: pod
             .creation_timestamp()
             .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
-        addressed: status.pod_ip.is_some(),
+        resolvable: false,
         terminating: pod.meta().deletion_timestamp.is_some(),
         ready,
         problem: problem(pod),
