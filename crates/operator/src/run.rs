@@ -152,29 +152,18 @@ async fn control(
         caches::scoped(client, namespace),
         |pod: &mut k8s_openapi::api::core::v1::Pod| pod.spec = None,
     );
-    let connect = reach::connector(options.reach, inside, client);
-    let reporter = Reporter {
-        controller: api::labels::OPERATOR.to_owned(),
-        instance: Some(options.identity.clone()),
+    let caches = Caches {
+        clusters: clusters.clone(),
+        statefulsets,
+        services,
+        service_accounts,
+        budgets,
+        claims,
+        slices,
+        pods,
+        filled: tokio::sync::OnceCell::new(),
     };
-    let context = Arc::new(Context {
-        client: client.clone(),
-        pool: etcd::Pool::new(Arc::clone(&connect)),
-        connect,
-        recorder: Recorder::new(client.clone(), reporter),
-        agent_image: options.agent_image.clone(),
-        caches: Caches {
-            clusters: clusters.clone(),
-            statefulsets,
-            services,
-            service_accounts,
-            budgets,
-            claims,
-            slices,
-            pods,
-            filled: tokio::sync::OnceCell::new(),
-        },
-    });
+    let context = Arc::new(build_context(client, options, inside, caches));
     let farewells = {
         let context = Arc::clone(&context);
         async move {
@@ -196,4 +185,20 @@ async fn control(
         .run(cluster::reconcile, cluster::on_error, context)
         .for_each(|_done| futures::future::ready(()));
     futures::future::join(work, farewells).await;
+}
+
+fn build_context(client: &Client, options: &Options, inside: bool, caches: Caches) -> Context {
+    let connect = reach::connector(options.reach, inside, client);
+    let reporter = Reporter {
+        controller: api::labels::OPERATOR.to_owned(),
+        instance: Some(options.identity.clone()),
+    };
+    Context {
+        client: client.clone(),
+        caches,
+        pool: etcd::Pool::new(Arc::clone(&connect)),
+        connect,
+        recorder: Recorder::new(client.clone(), reporter),
+        agent_image: options.agent_image.clone(),
+    }
 }
