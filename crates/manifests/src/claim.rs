@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::{Owner, owner_reference};
 
@@ -20,19 +20,11 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent, ordinal: u32) -> Pers
     let mut claim = build_template(owner, intent);
     claim.metadata.name = Some(names::claim(&owner.name, ordinal));
     claim.metadata.namespace = Some(owner.namespace.clone());
-    claim.metadata.owner_references = match intent.storage.when_deleted {
-        Retention::Retain => None,
-        Retention::Delete => {
-            let mut reference = owner_reference(owner);
-            reference.controller = None;
-            reference.block_owner_deletion = None;
-            Some(vec![reference])
-        }
-    };
     claim
 }
 
-/// The claim template of the StatefulSet. It never changes, so nothing that may change is in it.
+/// The claim template of the StatefulSet, which cannot be changed later. It names the owner as well: a claim that
+/// Kubernetes deletes with the object before the StatefulSet is gone is made anew from here, and must go, too.
 pub(crate) fn build_template(owner: &Owner, intent: &ClusterIntent) -> PersistentVolumeClaim {
     let storage = &intent.storage;
     let template = storage.template.as_ref();
@@ -47,10 +39,23 @@ pub(crate) fn build_template(owner: &Owner, intent: &ClusterIntent) -> Persisten
             name: Some(names::CLAIM_TEMPLATE.to_owned()),
             labels: Some(all_labels),
             annotations: (!metadata.annotations.is_empty()).then_some(metadata.annotations),
+            owner_references: owner_by_policy(owner, storage.when_deleted),
             ..ObjectMeta::default()
         },
         spec: Some(spec(storage, template)),
         ..PersistentVolumeClaim::default()
+    }
+}
+
+/// Owned by the cluster only if it shall be deleted with it.
+fn owner_by_policy(owner: &Owner, when_deleted: Retention) -> Option<Vec<OwnerReference>> {
+    match when_deleted {
+        Retention::Retain => None,
+        Retention::Delete => Some(vec![OwnerReference {
+            controller: None,
+            block_owner_deletion: None,
+            ..owner_reference(owner)
+        }]),
     }
 }
 

@@ -103,6 +103,19 @@ pub fn build_objects(
     Ok(objects)
 }
 
+impl Object {
+    /// Takes over from the live object what cannot be changed any more.
+    pub fn keep_immutable(&mut self, live: &Value) {
+        const TEMPLATES: &str = "/spec/volumeClaimTemplates";
+        if self.kind == Kind::StatefulSet
+            && let (Some(ours), Some(theirs)) =
+                (self.body.pointer_mut(TEMPLATES), live.pointer(TEMPLATES))
+        {
+            ours.clone_from(theirs);
+        }
+    }
+}
+
 fn object<T: serde::Serialize>(
     kind: Kind,
     name: &str,

@@ -130,3 +130,33 @@ fn flags_follow_the_line() {
         );
     }
 }
+
+#[test]
+fn a_claim_made_by_the_statefulset_goes_with_the_object_as_well() {
+    let claims = |policy: &str| {
+        let intent = intent(&format!(
+            r#"{{"storage":{{"claimPolicy":{{"whenDeleted":"{policy}"}}}}}}"#
+        ));
+        let objects = build_objects(&owner(), &intent, &shape(1), "operator:1").unwrap();
+        let template = &find(&objects, Kind::StatefulSet, "db")["spec"]["volumeClaimTemplates"][0];
+        let claim = find(&objects, Kind::PersistentVolumeClaim, "data-db-0");
+        let owner = |object: &Value| object["metadata"]["ownerReferences"][0]["uid"].clone();
+        (owner(template), owner(claim))
+    };
+    assert_eq!(claims("Delete"), ("uid-1".into(), "uid-1".into()));
+    assert_eq!(claims("Retain"), (Value::Null, Value::Null));
+}
+
+#[test]
+fn what_cannot_be_changed_is_taken_as_it_is() {
+    let build = |spec| build_objects(&owner(), &intent(spec), &shape(1), "operator:1").unwrap();
+    let old = build(r#"{"storage":{"claimPolicy":{"whenDeleted":"Delete"}}}"#);
+    let mut new = build("{}")
+        .into_iter()
+        .find(|o| o.kind == Kind::StatefulSet)
+        .unwrap();
+    let live = find(&old, Kind::StatefulSet, "db");
+    assert!(drift::find(live, &new.body).is_some());
+    new.keep_immutable(live);
+    assert_eq!(drift::find(&new.body, live), None);
+}

@@ -62,12 +62,13 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
     };
     let wanted = manifests::build_objects(&owner(cluster), intent, &shape, &ctx.agent_image)
         .map_err(Error::Render)?;
-    for object in wanted {
+    for mut object in wanted {
         let what = format!("{:?} {}", object.kind, object.name);
         let Some(live) = live_object(ctx, &namespace, object.kind, &object.name) else {
             seen.drifted.push(what);
             continue;
         };
+        object.keep_immutable(&live);
         match kubernetes::belonging(&live, object.kind, cluster) {
             kubernetes::Belonging::Ours => {
                 if object.kind == manifests::Kind::StatefulSet {

@@ -8,14 +8,19 @@ use crate::cluster::describe;
 use crate::observed::{Member, Observed, Pod, Serving, format_id};
 
 pub(super) fn decide(observed: &Observed) -> Vec<MemberStatus> {
+    let intent = observed.cluster.intent.as_ref();
+    let size = intent.map_or(u32::MAX, |intent| intent.size);
     let listed = observed.etcd.members.iter().flat_map(|list| &list.members);
     let mut all: Vec<(Option<u32>, MemberStatus)> = listed
         .map(|member| (observed.ordinal_of(member), of_member(observed, member)))
         .collect();
-    for (ordinal, pod) in &observed.pods {
-        if !all.iter().any(|(listed, _)| *listed == Some(*ordinal)) {
-            all.push((Some(*ordinal), of_pod(observed, *ordinal, pod)));
-        }
+    let unlisted = observed.pods.iter().filter(|(ordinal, pod)| {
+        // Once it is known who is a member, the pod of one that has left is no longer of interest.
+        let left = observed.etcd.members.is_some() && (pod.terminating || **ordinal >= size);
+        !left && observed.member_of(**ordinal).is_none()
+    });
+    for (ordinal, pod) in unlisted {
+        all.push((Some(*ordinal), of_pod(observed, *ordinal, pod)));
     }
     all.sort_by_key(|(ordinal, status)| (ordinal.unwrap_or(u32::MAX), status.id.clone()));
     all.into_iter().map(|(_, status)| status).collect()

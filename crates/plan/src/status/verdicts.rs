@@ -187,7 +187,10 @@ fn ready(observed: &Observed, decision: &Decision, degraded: &Verdict) -> Verdic
     let healthy = observed.healthy_voters();
     let settled = decision.step == Step::Nothing && decision.reason == Reason::AsExpected;
     // The operator never waits for the kubelet's word, but clients do: c-client leads to ready pods only.
-    let unready = observed.pods.iter().find(|(_, pod)| !pod.ready);
+    let unready = observed
+        .pods
+        .iter()
+        .find(|(ordinal, pod)| !pod.ready && observed.member_of(**ordinal).is_some());
     let (status, reason, message) = match (settled, degraded.status, unready) {
         (true, Some(false), None) => (
             true,

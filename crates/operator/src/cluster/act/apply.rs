@@ -57,10 +57,12 @@ async fn apply_one(cluster: &EtcdCluster, object: &Object, ctx: &Context) -> Out
     if is_owned_against_policy(object, &live, cluster) {
         return disown(&api, object, &live, &what).await;
     }
+    let mut object = object.clone();
+    object.keep_immutable(&live);
     if drift::find(&object.body, &live).is_none() {
         return Outcome::Done;
     }
-    let mut body = object.body.clone();
+    let mut body = object.body;
     set_meta(&mut body, "uid", live.pointer("/metadata/uid"));
     let params = PatchParams::apply(labels::OPERATOR).force();
     outcome_of(
