@@ -53,12 +53,15 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
     if observed.cluster.latched.cluster_id.is_some() && observed.etcd.members.is_some() {
         return size.max(listed);
     }
-    // Who is a member is not known: no pod goes on that account.
-    let in_force = observed.cluster.latched.replicas;
-    let in_force = in_force.filter(|_| observed.etcd.members.is_none());
-    size.max(next(observed.claims.keys().max().copied()))
-        .max(listed)
-        .max(in_force.unwrap_or(0))
+    // Who is a member is not known: nothing changes on that account. A set that is to be made, or was stopped, gets a
+    // pod for everything that has data.
+    let in_force = observed
+        .objects
+        .replicas
+        .or(observed.cluster.latched.replicas);
+    let in_force = in_force.filter(|replicas| *replicas > 0 && observed.etcd.members.is_none());
+    let with_claim = || next(observed.claims.keys().max().copied());
+    size.max(listed).max(in_force.unwrap_or_else(with_claim))
 }
 
 /// Claims that we make and label. What an earlier object kept is left alone until it is resumed.

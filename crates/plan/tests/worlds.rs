@@ -462,6 +462,21 @@ fn shrinking_survives_every_fault_at_once() {
 }
 
 #[test]
+fn no_claim_is_left_behind_though_the_member_list_cannot_always_be_read() {
+    for seed in seeds(40) {
+        let mut run = settled(3, 6, seed);
+        run.world.resize(1);
+        run.faults = Faults {
+            blind_list: 40,
+            ..Faults::default()
+        };
+        run.turns(120);
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.claims.len(), 1, "seed {seed}");
+    }
+}
+
+#[test]
 fn never_shrinks_into_the_dark() {
     for seed in seeds(20) {
         let mut run = settled(3, 6, seed);

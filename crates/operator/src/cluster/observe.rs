@@ -43,6 +43,8 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         etcd: Etcd::default(),
     };
     members::look(&mut observed, cluster, ctx).await;
+    // How many pods there are bears on how many there should be.
+    observed.objects.replicas = kubernetes::live_replicas(cluster, ctx);
     observed.objects = objects(cluster, &observed, ctx)?;
     Ok(observed)
 }
@@ -55,6 +57,7 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
     let mut seen = Objects {
         former,
         client_service,
+        replicas: observed.objects.replicas,
         ..Objects::default()
     };
     let (Ok(intent), Some(shape)) = (&observed.cluster.intent, decide_shape(observed)) else {
@@ -71,12 +74,6 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
         object.keep_immutable(&live);
         match kubernetes::belonging(&live, object.kind, cluster) {
             kubernetes::Belonging::Ours => {
-                if object.kind == manifests::Kind::StatefulSet {
-                    let replicas = live
-                        .pointer("/spec/replicas")
-                        .and_then(serde_json::Value::as_u64);
-                    seen.replicas = replicas.and_then(|count| u32::try_from(count).ok());
-                }
                 if let Some(path) = drift::find(&object.body, &live) {
                     seen.drifted.push(format!("{what} ({path})"));
                 } else if is_owned_against_policy(&object, &live, cluster) {

@@ -96,6 +96,20 @@ fn is_gated(statefulset: &Value) -> bool {
     first.and_then(Value::as_str) == Some(names::AGENT_CONTAINER)
 }
 
+/// Replicas of the StatefulSet, if it is this object's.
+pub(super) fn live_replicas(cluster: &EtcdCluster, ctx: &Context) -> Option<u32> {
+    let (namespace, name) = place(cluster);
+    let live = live_object(ctx, &namespace, Kind::StatefulSet, &name)?;
+    let ours = matches!(
+        belonging(&live, Kind::StatefulSet, cluster),
+        Belonging::Ours
+    );
+    let replicas = live.pointer("/spec/replicas").and_then(Value::as_u64);
+    replicas
+        .filter(|_| ours)
+        .and_then(|count| u32::try_from(count).ok())
+}
+
 /// Clients were let in once.
 pub(super) fn has_client_service(cluster: &EtcdCluster, ctx: &Context) -> bool {
     let (namespace, name) = place(cluster);
