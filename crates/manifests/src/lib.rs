@@ -64,6 +64,23 @@ pub struct Object {
     pub body: Value,
 }
 
+/// Kind and name of every object of a cluster, in the order of [`build_objects`].
+pub fn list_objects(name: &str, shape: &Shape) -> Vec<(Kind, String)> {
+    let claims = shape.claims.iter();
+    let claims = claims.map(|n| (Kind::PersistentVolumeClaim, api::names::claim(name, *n)));
+    let mut list = vec![
+        (Kind::ServiceAccount, name.to_owned()),
+        (Kind::Service, api::names::peer_service(name)),
+        (Kind::PodDisruptionBudget, name.to_owned()),
+    ];
+    list.extend(claims);
+    list.push((Kind::StatefulSet, name.to_owned()));
+    if shape.client_service {
+        list.push((Kind::Service, api::names::client_service(name)));
+    }
+    list
+}
+
 /// Every object of a cluster, in the order in which they are written: what a pod needs comes before
 /// the pod.
 pub fn build_objects(

@@ -160,3 +160,16 @@ fn what_cannot_be_changed_is_taken_as_it_is() {
     new.keep_immutable(live);
     assert_eq!(drift::find(&new.body, live), None);
 }
+
+#[test]
+fn the_list_of_objects_names_exactly_what_is_built() {
+    for client_service in [false, true] {
+        let shape = Shape {
+            client_service,
+            ..shape(3)
+        };
+        let built = build_objects(&owner(), &intent("{}"), &shape, "operator:1").unwrap();
+        let built: Vec<(Kind, String)> = built.into_iter().map(|o| (o.kind, o.name)).collect();
+        assert_eq!(list_objects("db", &shape), built);
+    }
+}

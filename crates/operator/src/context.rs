@@ -1,6 +1,7 @@
 //! What every reconcile needs.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use etcd::{Connect, Pool, Target};
 use kube::Client;
@@ -22,6 +23,33 @@ pub struct Context {
     pub recorder: Recorder,
     /// Image that holds the agent.
     pub agent_image: String,
+    /// What the objects of a cluster looked like when they were last found to be right.
+    pub found_right: FoundRight,
+}
+
+/// Stamps of objects that were compared and found right, by the UID of their cluster: a cache, so that a look at a
+/// settled cluster compares nothing twice. Losing it costs one comparison.
+#[derive(Default)]
+pub struct FoundRight(Mutex<BTreeMap<String, String>>);
+
+impl FoundRight {
+    /// These very objects were found right before.
+    pub fn knows(&self, uid: &str, stamp: &str) -> bool {
+        self.lock().get(uid).is_some_and(|known| known == stamp)
+    }
+
+    /// They were found right, or, with `None`, they were not.
+    pub fn remember(&self, uid: &str, stamp: Option<String>) {
+        match stamp {
+            Some(stamp) => self.lock().insert(uid.to_owned(), stamp),
+            None => self.lock().remove(uid),
+        };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        // Nothing can be half done under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Context {

@@ -93,6 +93,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         connect,
         recorder: Recorder::new(client.clone(), reporter),
         agent_image: "operator:1".into(),
+        found_right: operator::context::FoundRight::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use gate::GRANT_ANNOTATION;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as ApiPod};
 use kube::{Resource, ResourceExt};
-use manifests::{Kind, Object, Owner};
+use manifests::{Kind, Object, Owner, Shape};
 use plan::observed::{Claim, Pod, Process};
 use serde_json::Value;
 
@@ -99,23 +99,59 @@ fn is_gated(statefulset: &Value) -> bool {
 /// Replicas of the StatefulSet, if it is this object's.
 pub(super) fn live_replicas(cluster: &EtcdCluster, ctx: &Context) -> Option<u32> {
     let (namespace, name) = place(cluster);
-    let live = live_object(ctx, &namespace, Kind::StatefulSet, &name)?;
-    let ours = matches!(
-        belonging(&live, Kind::StatefulSet, cluster),
-        Belonging::Ours
-    );
-    let replicas = live.pointer("/spec/replicas").and_then(Value::as_u64);
-    replicas
-        .filter(|_| ours)
-        .and_then(|count| u32::try_from(count).ok())
+    let live = caches::get(&ctx.caches.statefulsets, &namespace, &name)?;
+    let spec = live
+        .spec
+        .as_ref()
+        .filter(|_| is_owned(live.as_ref(), cluster))?;
+    let pod = spec.template.spec.as_ref()?;
+    let first = pod.init_containers.iter().flatten().next()?;
+    let count = spec
+        .replicas
+        .filter(|_| first.name == names::AGENT_CONTAINER)?;
+    u32::try_from(count).ok()
 }
 
 /// Clients were let in once.
 pub(super) fn has_client_service(cluster: &EtcdCluster, ctx: &Context) -> bool {
     let (namespace, name) = place(cluster);
-    let service = names::client_service(&name);
-    live_object(ctx, &namespace, Kind::Service, &service)
-        .is_some_and(|live| matches!(belonging(&live, Kind::Service, cluster), Belonging::Ours))
+    caches::get(
+        &ctx.caches.services,
+        &namespace,
+        &names::client_service(&name),
+    )
+    .is_some_and(|service| is_owned(service.as_ref(), cluster))
+}
+
+fn is_owned<K: Resource>(object: &K, cluster: &EtcdCluster) -> bool {
+    let uid = cluster.uid().unwrap_or_default();
+    let mut owners = object.owner_references().iter();
+    owners.any(|owner| owner.kind == "EtcdCluster" && owner.uid == uid)
+}
+
+/// The spec and the versions of all objects it leads to; `None` while one of them is missing.
+pub(super) fn stamp(cluster: &EtcdCluster, shape: &Shape, ctx: &Context) -> Option<String> {
+    let (namespace, name) = place(cluster);
+    let mut stamp = format!("{:?} {shape:?}", cluster.metadata.generation);
+    for (kind, object) in manifests::list_objects(&name, shape) {
+        stamp.push(' ');
+        stamp.push_str(&live_version(ctx, &namespace, kind, &object)?);
+    }
+    Some(stamp)
+}
+
+fn live_version(ctx: &Context, namespace: &str, kind: Kind, name: &str) -> Option<String> {
+    fn version<K: Resource>(object: Option<Arc<K>>) -> Option<String> {
+        object?.meta().resource_version.clone()
+    }
+    let caches = &ctx.caches;
+    match kind {
+        Kind::ServiceAccount => version(caches::get(&caches.service_accounts, namespace, name)),
+        Kind::Service => version(caches::get(&caches.services, namespace, name)),
+        Kind::PersistentVolumeClaim => version(caches::get(&caches.claims, namespace, name)),
+        Kind::PodDisruptionBudget => version(caches::get(&caches.budgets, namespace, name)),
+        Kind::StatefulSet => version(caches::get(&caches.statefulsets, namespace, name)),
+    }
 }
 
 /// A claim that would be deleted with the object though it shall be kept.
