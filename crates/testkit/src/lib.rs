@@ -9,6 +9,7 @@ pub mod intent;
 pub mod rng;
 pub mod run;
 pub mod scene;
+pub mod story;
 pub mod strategies;
 pub mod world;
 

@@ -1,0 +1,102 @@
+//! Stories of clusters that are made smaller, in the simulated Kubernetes and etcd.
+#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
+
+use testkit::run::{Faults, killed_at_every_write};
+use testkit::story::{BOUND, seeds, settle, settled};
+
+#[test]
+fn a_cluster_shrinks_by_every_edit_of_its_size() {
+    for seed in seeds(15) {
+        for minor in [5, 6] {
+            let mut run = settled(5, minor, seed);
+            for size in [3, 1, 3] {
+                run.world.resize(size);
+                settle(&mut run, &format!("3.{minor} to {size}, seed {seed}"));
+                let voters = usize::try_from(size).unwrap();
+                assert_eq!(run.world.healthy_voters(), voters);
+                assert_eq!(run.world.claims.len(), voters, "claims of those who left");
+            }
+            assert_eq!(run.world.clusters.len(), 1);
+        }
+    }
+}
+
+#[test]
+fn shrinking_survives_a_kill_at_every_write() {
+    for (size, minor) in [(3, 5), (3, 6)] {
+        let mut run = settled(size, minor, 5);
+        run.world.resize(1);
+        run.world.writes = 0;
+        killed_at_every_write(&run.world, &|run| run.settle(BOUND)).unwrap();
+    }
+}
+
+#[test]
+fn rapid_edits_end_at_the_last_one() {
+    for seed in seeds(30) {
+        for edits in [[7, 5], [1, 3], [5, 1], [1, 5]] {
+            let mut run = settled(3, 6, seed);
+            for size in edits {
+                run.world.resize(size);
+                run.turns(usize::try_from(seed % 12).unwrap());
+            }
+            settle(&mut run, &format!("{edits:?}, seed {seed}"));
+            let voters = usize::try_from(edits[1]).unwrap();
+            assert_eq!(run.world.healthy_voters(), voters, "{edits:?}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn shrinking_survives_every_fault_at_once() {
+    for seed in seeds(30) {
+        let mut run = settled(5, 6, seed);
+        run.world.resize(3);
+        run.faults = Faults::ALL;
+        run.turns(150);
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.clusters.len(), 1);
+    }
+}
+
+#[test]
+fn no_claim_is_left_behind_though_the_member_list_cannot_always_be_read() {
+    for seed in seeds(40) {
+        let mut run = settled(3, 6, seed);
+        run.world.resize(1);
+        run.faults = Faults {
+            blind_list: 40,
+            ..Faults::default()
+        };
+        run.turns(120);
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.claims.len(), 1, "seed {seed}");
+    }
+}
+
+#[test]
+fn never_shrinks_into_the_dark() {
+    for seed in seeds(20) {
+        let mut run = settled(3, 6, seed);
+        run.world.freeze(0, true);
+        run.world.resize(1);
+        run.turns(150);
+        let cluster = run.world.clusters.values().next().unwrap();
+        assert_eq!(cluster.members.len(), 3, "seed {seed}");
+        run.world.freeze(0, false);
+        settle(&mut run, &format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn an_object_created_anew_smaller_resumes_and_shrinks() {
+    for seed in seeds(10) {
+        let mut run = settled(3, 6, seed);
+        let acknowledged = run.world.clusters.values().next().unwrap().acknowledged;
+        run.world.create_anew(1);
+        settle(&mut run, &format!("seed {seed}"));
+        let cluster = run.world.clusters.values().next().unwrap();
+        assert!(cluster.acknowledged >= acknowledged && run.world.clusters.len() == 1);
+        assert_eq!(run.world.healthy_voters(), 1);
+    }
+}
