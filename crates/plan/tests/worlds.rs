@@ -1,10 +1,5 @@
 //! Whole stories in a simulated Kubernetes and etcd. However they go, they end with what was asked
 //! for, and nothing happens on the way that must never happen: no fork, no amnesia, no lost write.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "test code: a failure is the point"
-)]
 
 use api::Reason;
 use api::v1alpha1::cluster::Retention;

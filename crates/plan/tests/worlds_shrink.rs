@@ -1,5 +1,4 @@
 //! Stories of clusters that are made smaller, in the simulated Kubernetes and etcd.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
