@@ -57,6 +57,17 @@ fn is_blank(slot: Slot) -> bool {
     matches!(slot.does, Does::Waits(State::Empty | State::Damaged))
 }
 
+/// A step that changes who is a member, or takes data away.
+fn commits_to_membership(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::AddLearner { .. }
+            | Step::RemoveMember { .. }
+            | Step::RetireMember { .. }
+            | Step::DeleteClaim { .. }
+    )
+}
+
 /// A step that cannot be taken back.
 fn commits(step: &Step) -> bool {
     match step {
@@ -134,6 +145,16 @@ proptest! {
             Step::AddLearner { .. } | Step::RemoveMember { .. } | Step::RetireMember { .. }
         );
         prop_assert!(!(changes && grant_is_open(&scene)), "{:?}", step);
+    }
+
+    #[test]
+    fn invariant_5_who_is_asked_for_again_is_no_longer_leaving_before_any_member_changes(scene in scene()) {
+        let mut again = (0_u32..).zip(&scene.slots);
+        let again = again.any(|(n, slot)| {
+            slot.leaves && slot.listed != Listed::No && n < scene.size
+        });
+        let step = decide(&scene.observed()).step;
+        prop_assert!(!(again && scene.list && commits_to_membership(&step)), "{:?}", step);
     }
 
     #[test]
