@@ -57,6 +57,18 @@ reasons! {
     PromotingMember,
     /// A member that lost its data or was left over is being removed.
     RemovingMember,
+    /// Members are restarted on another template, one at a time.
+    RollingOut,
+    /// The first member on another template does not come up; the others are left as they are.
+    RolloutHalted,
+    /// etcd prepares its data for an older release.
+    Downgrading,
+    /// Volumes are being expanded.
+    Expanding,
+    /// The cluster of an earlier operator is being taken over.
+    Adopting,
+    /// The annotation `etcd.etcd.io/paused` is set: nothing is changed.
+    Paused,
     /// Pods are starting.
     StartingPods,
     /// Members are being stopped.
@@ -95,6 +107,8 @@ reasons! {
     ClusterRecovered,
     /// A member was added.
     MemberAdded,
+    /// A member's pod was made anew on another template.
+    MemberRestarted,
     /// A member was promoted to voter.
     MemberPromoted,
     /// A member was removed.

@@ -62,6 +62,21 @@ pub fn peer_url(cluster: &str, namespace: &str, ordinal: u32) -> String {
     )
 }
 
+/// The ordinal in a peer URL, if it is one of this cluster's members', with or without the cluster's domain.
+pub fn ordinal_of_url(cluster: &str, namespace: &str, url: &str) -> Option<u32> {
+    let (_, rest) = url.split_once("://")?;
+    let host = rest.split([':', '/']).next()?;
+    let (member, service) = host.split_once('.')?;
+    let rest = service
+        .strip_prefix(&peer_service(cluster))?
+        .strip_prefix('.')?
+        .strip_prefix(namespace)?
+        .strip_prefix(".svc")?;
+    (rest.is_empty() || rest.starts_with('.'))
+        .then(|| ordinal(cluster, member))
+        .flatten()
+}
+
 /// Client URL of an ordinal.
 pub fn client_url(cluster: &str, namespace: &str, ordinal: u32) -> String {
     format!(
@@ -88,6 +103,17 @@ mod tests {
         assert_eq!(ordinal("db", "db-client"), None);
         assert_eq!(ordinal("db", "db-1-0"), None);
         assert_eq!(ordinal("db-1", "db-1-0"), Some(0));
+    }
+
+    #[test]
+    fn a_peer_url_names_its_ordinal_with_and_without_a_domain() {
+        let of = |url| ordinal_of_url("db", "ns", url);
+        assert_eq!(of(&peer_url("db", "ns", 3)), Some(3));
+        assert_eq!(of("http://db-1.db-peer.ns.svc.cluster.local:2380"), Some(1));
+        assert_eq!(of("https://db-1.db-peer.ns.svc:2380"), Some(1));
+        assert_eq!(of("http://db-1.db-peer.other.svc:2380"), None);
+        assert_eq!(of("http://db-1.db-peer.ns.svcx:2380"), None);
+        assert_eq!(of("http://10.0.0.1:2380"), None);
     }
 
     #[test]

@@ -2,10 +2,15 @@
 //! object it is, then whether it makes sense, then that its parts exist, then that there is one
 //! cluster, then its members.
 
+mod adopt;
 mod bootstrap;
 pub(crate) mod membership;
 mod resume;
+pub(crate) mod rollout;
 pub(crate) mod shrink;
+mod stop;
+mod storage;
+mod versions;
 
 use api::Reason;
 
@@ -21,15 +26,21 @@ type Rule = fn(&Observed) -> Option<Decision>;
 const RULES: &[Rule] = &[
     // An object that goes needs nothing from us: Kubernetes deletes what it owns.
     deletion,
+    // Its owner asked for a pause.
+    paused,
     // A spec that makes no sense changes nothing that runs.
     nonsense,
     // What an earlier object of this name left must be gone before ours can be told from it.
     former_objects,
     // Nothing of ours is where somebody else's object is; nothing of theirs is touched.
     foreign_objects,
+    // What an earlier operator runs is known by what its members say.
+    adopt::decide,
+    // Nothing is written to a StatefulSet that is on its way out.
+    orphaned,
     // Pods first: a member is added only for a pod that waits.
     objects,
-    stopped,
+    stop::decide,
     // A spec that was mended before anything began reaches the pods that wait in vain.
     restart_unstarted,
     // One cluster: two cluster IDs under one name are never sorted out silently.
@@ -62,6 +73,25 @@ fn deletion(observed: &Observed) -> Option<Decision> {
             decision.step = Step::Nothing;
             decision
         }
+    })
+}
+
+fn paused(observed: &Observed) -> Option<Decision> {
+    observed.cluster.paused.then(|| Decision {
+        step: Step::Nothing,
+        reason: Reason::Paused,
+        why: format!(
+            "the annotation {} is set: nothing is changed until it is taken off",
+            api::labels::PAUSED_ANNOTATION
+        ),
+        requeue: SETTLED,
+    })
+}
+
+fn orphaned(observed: &Observed) -> Option<Decision> {
+    observed.objects.set_terminating.then(|| {
+        let why = "the StatefulSet is being deleted and is made anew around its pods";
+        Decision::wait(Reason::ApplyingObjects, why, SOON)
     })
 }
 
@@ -101,23 +131,6 @@ fn objects(observed: &Observed) -> Option<Decision> {
         Reason::ApplyingObjects,
         format!("writing {why}"),
     ))
-}
-
-fn stopped(observed: &Observed) -> Option<Decision> {
-    let size = observed.cluster.intent.as_ref().ok()?.size;
-    (size == 0).then(|| {
-        if observed.pods.is_empty() {
-            Decision {
-                step: Step::Nothing,
-                reason: Reason::Stopped,
-                why: "size is 0: no member runs, the data is kept".to_owned(),
-                requeue: SETTLED,
-            }
-        } else {
-            let why = format!("{} pods are still stopping", observed.pods.len());
-            Decision::wait(Reason::Stopping, why, LATER)
-        }
-    })
 }
 
 fn restart_unstarted(observed: &Observed) -> Option<Decision> {

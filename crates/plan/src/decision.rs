@@ -55,7 +55,7 @@ pub enum Step {
         /// The wait that shows its data to be gone; looked at once more before the removal.
         nonce: String,
     },
-    /// Have a pod that never started anything made anew, from the template of now.
+    /// Have a pod made anew, from the template of now.
     RestartPod {
         /// Its ordinal.
         ordinal: u32,
@@ -81,6 +81,41 @@ pub enum Step {
         /// Its ordinal.
         ordinal: u32,
         /// UID of the claim that was written down; any other claim of that name is left alone.
+        uid: String,
+    },
+    /// Have etcd prepare its data for an older line, or stop that.
+    Downgrade {
+        /// The line; `None` stops it.
+        to: Option<u8>,
+    },
+    /// Ask for a larger volume.
+    ExpandClaim {
+        /// Its ordinal.
+        ordinal: u32,
+        /// UID of the claim.
+        uid: String,
+        /// The size.
+        size: String,
+    },
+    /// Delete the StatefulSet and leave its pods running, so that it can be made anew with what cannot be changed.
+    OrphanPods {
+        /// UID of the StatefulSet.
+        uid: String,
+    },
+    /// Tell a pod's agent that its volume holds data of members that were removed.
+    TellRemoved {
+        /// Ordinal of the pod.
+        ordinal: u32,
+        /// Its UID.
+        uid: String,
+        /// The members.
+        members: Vec<u64>,
+    },
+    /// Put the container for debugging into a running pod.
+    AddDebug {
+        /// Ordinal of the pod.
+        ordinal: u32,
+        /// Its UID.
         uid: String,
     },
 }

@@ -57,14 +57,26 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             };
             (Reason::MemberGranted, format!("{} {what}", name(ordinal)))
         }
+        Step::RestartPod { ordinal, .. } => (
+            Reason::MemberRestarted,
+            format!("restarted {} on another template", name(ordinal)),
+        ),
+        Step::Downgrade { to: Some(to) } => (
+            Reason::Downgrading,
+            format!("etcd prepares its data for 3.{to}"),
+        ),
         Step::Nothing
         | Step::Wait
         | Step::Refuse
         | Step::Release
         | Step::ApplyObjects(_)
-        | Step::RestartPod { .. }
         | Step::MoveLeader { .. }
         | Step::DeleteClaim { .. }
+        | Step::Downgrade { to: None }
+        | Step::ExpandClaim { .. }
+        | Step::OrphanPods { .. }
+        | Step::TellRemoved { .. }
+        | Step::AddDebug { .. }
         | Step::Latch(_) => return None,
     };
     Some(Event {

@@ -2,6 +2,8 @@
 //! a bug in the rules, is not carried out, and is shouted about. Written from the invariants'
 //! sentences, not from the rules, so that a mistake has to be made twice.
 
+mod change;
+
 use api::v1alpha1::status::JoinIntent;
 use gate::{Action, State};
 use thiserror::Error;
@@ -51,6 +53,9 @@ pub enum Violation {
     /// Invariant 7.
     #[error("invariant 7: the step rests on a fact that could not be read")]
     Unknown,
+    /// Invariant 9.
+    #[error("invariant 9: a template that no member has tried would reach others")]
+    Unproven,
     /// The memory would forget what it must keep.
     #[error("invariant 2: a latched fact would change")]
     Forgets,
@@ -62,7 +67,8 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         Step::Nothing | Step::Wait | Step::Refuse | Step::Release => Ok(()),
         Step::ApplyObjects(shape) => {
             let formed = observed.cluster.latched.cluster_id.is_some();
-            ensure(formed || !shape.client_service, Violation::ClientsTooEarly)
+            ensure(formed || !shape.client_service, Violation::ClientsTooEarly)?;
+            change::check_template(observed, shape.template)
         }
         Step::Latch(new) => check_latch(observed, new),
         Step::Grant {
@@ -80,10 +86,28 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         }
         Step::AddLearner { ordinal, peer_url } => check_add(observed, *ordinal, peer_url),
         Step::Promote { id, .. } => check_promote(observed, *id),
-        Step::RestartPod { ordinal, uid } => {
+        Step::RestartPod { ordinal, uid } => change::check_restart(observed, *ordinal, uid),
+        Step::Downgrade { to } => change::check_downgrade(observed, *to),
+        Step::ExpandClaim { ordinal, uid, .. } => {
+            let claim = observed.claims.get(ordinal).ok_or(Violation::Unknown)?;
+            ensure(
+                claim.uid == *uid && claim.expandable == Some(true),
+                Violation::Unknown,
+            )
+        }
+        Step::OrphanPods { uid } => ensure(
+            observed.objects.set_uid.as_ref() == Some(uid)
+                && observed.cluster.latched.trial.is_none(),
+            Violation::Unproven,
+        ),
+        Step::TellRemoved {
+            ordinal,
+            uid,
+            members,
+        } => change::check_told(observed, *ordinal, uid, members),
+        Step::AddDebug { ordinal, uid } => {
             let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
-            let begun = observed.cluster.latched.cluster_id.is_some() || !pod.is_unstarted();
-            ensure(pod.uid == *uid && !begun, Violation::Quorum)
+            ensure(pod.uid == *uid, Violation::Unknown)
         }
         Step::MoveLeader { to, .. } => check_heir(observed, *to),
         Step::RetireMember { id, ordinal } => check_retire(observed, *id, *ordinal),
@@ -99,6 +123,11 @@ fn ensure(holds: bool, otherwise: Violation) -> Result<(), Violation> {
 fn check_latch(observed: &Observed, new: &crate::observed::Latched) -> Result<(), Violation> {
     let old = &observed.cluster.latched;
     ensure(new.incarnation >= old.incarnation, Violation::Forgets)?;
+    if old.ending && !new.ending {
+        return change::check_end(observed, new);
+    }
+    change::check_ending(observed, new)?;
+    change::check_proof(observed, new)?;
     ensure(
         old.cluster_id.is_none() || old.cluster_id == new.cluster_id,
         Violation::Forgets,
@@ -138,7 +167,7 @@ fn check_join(observed: &Observed, join: &JoinIntent) -> Result<(), Violation> {
         .find(waits)
         .ok_or(Violation::NotThisWait)?;
     ensure(
-        list.at(&observed.peer_url(*ordinal)).is_none(),
+        observed.member_of(*ordinal).is_none(),
         Violation::GrantedBefore,
     )
 }
@@ -197,8 +226,8 @@ fn check_join_grant(
     };
     let report = pod.held().ok_or(Violation::Unknown)?;
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
-    let member = list
-        .at(&observed.peer_url(ordinal))
+    let member = observed
+        .member_of(ordinal)
         .ok_or(Violation::WrongMemberList)?;
     ensure(
         observed.may_join(ordinal, pod, report),
@@ -227,7 +256,8 @@ fn check_add(observed: &Observed, ordinal: u32, peer_url: &str) -> Result<(), Vi
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
     let report = pod.blank().ok_or(Violation::Unknown)?;
-    ensure(list.at(peer_url).is_none(), Violation::WrongMemberList)?;
+    let unlisted = observed.member_of(ordinal).is_none() && observed.peer_url(ordinal) == peer_url;
+    ensure(unlisted, Violation::WrongMemberList)?;
     ensure(
         observed.may_join(ordinal, pod, report),
         Violation::GrantedBefore,
@@ -308,6 +338,9 @@ fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violat
 
 /// Data goes after its member, and only the data that was written down.
 fn check_delete(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Violation> {
+    if observed.cluster.latched.ending {
+        return ensure(observed.pods.is_empty(), Violation::LastCopy);
+    }
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     let mut leaving = observed.leaving();
     let written = leaving.any(|leaving| {
@@ -316,7 +349,7 @@ fn check_delete(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Viol
             && leaving.listed == Some(false)
     });
     ensure(written, Violation::DataBeforeMember)?;
-    let listed = list.at(&observed.peer_url(ordinal)).is_some();
+    let listed = observed.member_of(ordinal).is_some();
     ensure(!listed, Violation::DataBeforeMember)?;
     ensure(
         observed.healthy_voters() >= quorum(list.voters().count()),

@@ -2,7 +2,7 @@
 //! facts to the status that tells a person. No IO, no clock, no randomness, no logging: whatever
 //! happens in production can be put into an [`Observed`] and tried here.
 //!
-//! The story: [`observed`] is what we may know, [`shape`] how much of the cluster should exist,
+//! The story: [`observed`] is what we may know, [`target`] what to run next, [`shape`] how much of the cluster should exist,
 //! [`cluster::decide`] the ordered table of rules, [`decision`] what can come out of it,
 //! [`invariants`] what must hold for any step whoever proposed it, [`status`] and [`events`] what users see.
 
@@ -13,6 +13,7 @@ pub mod invariants;
 pub mod observed;
 pub mod shape;
 pub mod status;
+pub mod target;
 
 pub use cluster::decide;
 pub use decision::{Decision, Step};

@@ -1,13 +1,19 @@
 //! What we may know about a cluster at one moment: one plain value. A fact that could not be read is
 //! `Unknown`, never a guess.
 
+mod leaving;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::intent::InvalidSpec;
-use api::v1alpha1::status::{BootstrapIntent, JoinIntent, RetireIntent};
+use api::v1alpha1::status::{BootstrapIntent, JoinIntent, RetireIntent, TrialIntent};
 use api::{ClusterIntent, EtcdVersion, names};
 use gate::{Grant, Report, State};
 use jiff::Timestamp;
+
+pub use leaving::Leaving;
+
+use crate::target::Target;
 
 /// Age in seconds at which a pod's name is known everywhere, come what may.
 const FOUND_BY_NOW: i64 = 15;
@@ -44,8 +50,12 @@ pub struct Cluster {
     pub deleting: bool,
     /// The predecessor's finalizer is on it.
     pub held_by_predecessor: bool,
+    /// Its owner asked that nothing be changed.
+    pub paused: bool,
     /// What it asks for.
     pub intent: Result<ClusterIntent, InvalidSpec>,
+    /// What to run next on the way to it; `None` while it makes no sense.
+    pub target: Option<Target>,
     /// What was written down before a side effect.
     pub latched: Latched,
 }
@@ -67,6 +77,23 @@ pub struct Latched {
     pub resumed: bool,
     /// Pods in force.
     pub replicas: Option<u32>,
+    /// The template that members are known to run on.
+    pub proven: Option<Proven>,
+    /// Who tries another one.
+    pub trial: Option<TrialIntent>,
+    /// Size in bytes that every volume has reached.
+    pub storage: Option<u64>,
+    /// The data is being deleted, by the owner's policy.
+    pub ending: bool,
+}
+
+/// A pod template that members are known to run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proven {
+    /// Its hash; empty for what an earlier operator left.
+    pub template: String,
+    /// The release in it.
+    pub version: EtcdVersion,
 }
 
 /// The objects that should exist.
@@ -74,6 +101,18 @@ pub struct Latched {
 pub struct Objects {
     /// Replicas of the live StatefulSet, if there is one.
     pub replicas: Option<u32>,
+    /// Hash of the template in the live StatefulSet; empty for what an earlier operator left.
+    pub template: Option<String>,
+    /// Hash of the template that is kept beside it while another one is tried.
+    pub kept_template: Option<String>,
+    /// Requested size in the claim template of the live StatefulSet, in bytes.
+    pub claim_template: Option<u64>,
+    /// UID of the live StatefulSet.
+    pub set_uid: Option<String>,
+    /// The StatefulSet is being deleted.
+    pub set_terminating: bool,
+    /// The live StatefulSet is one that an earlier operator made.
+    pub predecessor: bool,
     /// Our Service for clients exists. It is made only once the cluster ID is latched, so it remembers that
     /// the cluster had formed even when the status no longer does.
     pub client_service: bool,
@@ -94,6 +133,12 @@ pub struct Claim {
     pub ours: bool,
     /// It is being deleted.
     pub terminating: bool,
+    /// Requested size in bytes.
+    pub requested: Option<u64>,
+    /// Size that the volume has, in bytes.
+    pub capacity: Option<u64>,
+    /// Its class can expand volumes; `None` while that is not known.
+    pub expandable: Option<bool>,
 }
 
 /// A pod.
@@ -113,6 +158,12 @@ pub struct Pod {
     pub problem: Option<String>,
     /// It was made from an older template than the StatefulSet has now.
     pub outdated: bool,
+    /// Hash of the template it was made from; empty for what an earlier operator left.
+    pub template: String,
+    /// It has the container for debugging.
+    pub debug: bool,
+    /// Members whose data its agent was told never to read again.
+    pub told_removed: Vec<u64>,
     /// The grant it carries.
     pub grant: Option<Grant>,
     /// What runs in it.
@@ -151,6 +202,12 @@ pub struct Serving {
     pub errors: Vec<String>,
     /// The members it lists itself, where that was asked.
     pub view: Option<BTreeSet<u64>>,
+    /// It answered a linearizable read, where that was asked.
+    pub reads: Option<bool>,
+    /// Line of etcd whose format its data has; `None` where it does not say (3.5).
+    pub storage: Option<u8>,
+    /// Line of etcd that a downgrade under way aims at.
+    pub downgrade: Option<u8>,
 }
 
 /// What etcd says of itself.
@@ -200,12 +257,6 @@ impl MemberList {
         self.members.iter().filter(|member| member.learner)
     }
 
-    /// The member that is reached at this URL.
-    pub fn at(&self, url: &str) -> Option<&Member> {
-        self.members
-            .iter()
-            .find(|member| member.peer_urls.iter().any(|at| at == url))
-    }
 }
 
 /// How many of so many voters are a quorum.
@@ -264,17 +315,20 @@ impl Observed {
         names::member(&self.cluster.name, ordinal)
     }
 
-    /// The ordinal whose peer URL a member has; `None` for strangers.
+    /// The ordinal whose name is in a member's peer URL; `None` for strangers. An earlier operator wrote the name with
+    /// the cluster's domain.
     pub fn ordinal_of(&self, member: &Member) -> Option<u32> {
-        (0..api::intent::MAX_SIZE).find(|ordinal| {
-            let url = self.peer_url(*ordinal);
-            member.peer_urls.contains(&url)
-        })
+        let (name, namespace) = (&self.cluster.name, &self.cluster.namespace);
+        let mut urls = member.peer_urls.iter();
+        urls.find_map(|url| names::ordinal_of_url(name, namespace, url))
     }
 
     /// The member listed for an ordinal.
     pub fn member_of(&self, ordinal: u32) -> Option<&Member> {
-        self.etcd.members.as_ref()?.at(&self.peer_url(ordinal))
+        let list = self.etcd.members.as_ref()?;
+        list.members
+            .iter()
+            .find(|member| self.ordinal_of(member) == Some(ordinal))
     }
 
     /// The pod that serves as this member.
@@ -327,9 +381,8 @@ impl Observed {
     /// The ordinal of a member that was added and granted but has not been heard of since. While there is
     /// one, the member list must stay as the grant says it is.
     pub fn open_grant(&self) -> Option<u32> {
-        let list = self.etcd.members.as_ref()?;
         self.pods.iter().find_map(|(ordinal, pod)| {
-            let member = list.at(&self.peer_url(*ordinal))?;
+            let member = self.member_of(*ordinal)?;
             let granted = pod.grant.as_ref().and_then(granted_member);
             // A wait that is not the granted one shows that the grant is spent.
             let spent = pod.held().is_some() && !pod.is_granted();
@@ -351,40 +404,6 @@ impl Observed {
             && self.cluster.latched.joins.iter().any(|join| {
                 join.member == name && join.pod_uid == pod.uid && join.nonce == report.nonce
             })
-    }
-}
-
-/// Who is leaving, and how far that got.
-pub struct Leaving<'a> {
-    /// What was written down.
-    pub intent: &'a RetireIntent,
-    /// Ordinal of its pod and claim.
-    pub ordinal: u32,
-    /// Its claim, while that very claim is still there.
-    pub claim: Option<&'a Claim>,
-    /// Whether it is still listed; `None` while nobody can say.
-    pub listed: Option<bool>,
-}
-
-impl Observed {
-    /// Everybody who is leaving.
-    pub fn leaving(&self) -> impl Iterator<Item = Leaving<'_>> {
-        self.cluster.latched.retiring.iter().filter_map(|intent| {
-            let ordinal = names::ordinal(&self.cluster.name, &intent.member)?;
-            let claim = self
-                .claims
-                .get(&ordinal)
-                .filter(|claim| claim.uid == intent.claim_uid);
-            let id = parse_id(&intent.member_id);
-            let list = self.etcd.members.as_ref();
-            let listed = list.map(|list| list.members.iter().any(|member| Some(member.id) == id));
-            Some(Leaving {
-                intent,
-                ordinal,
-                claim,
-                listed,
-            })
-        })
     }
 }
 

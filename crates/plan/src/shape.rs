@@ -1,7 +1,8 @@
 //! How much of a cluster should exist now: how many pods, which claims, whether clients may come.
 
-use manifests::Shape;
+use manifests::{Shape, Template};
 
+use crate::cluster::shrink;
 use crate::observed::{MemberList, Observed, quorum};
 
 /// The shape that follows from what was seen; `None` while the spec makes no sense.
@@ -25,21 +26,62 @@ pub fn decide_shape(observed: &Observed) -> Option<Shape> {
         },
         // Invariant: clients come only once the cluster ID is latched, so that nothing they wrote
         // can be in a first volume that was lost before.
-        client_service: observed.cluster.latched.cluster_id.is_some(),
+        client_service: observed.cluster.latched.cluster_id.is_some()
+            && !observed.cluster.latched.ending,
+        closing: observed.cluster.latched.ending,
         claims: claims(observed, replicas),
+        template: template(observed),
     })
+}
+
+/// Which template new pods are made from. Once there is a cluster it is the proven one, except while the first member
+/// that shall try another is being made.
+fn template(observed: &Observed) -> Template {
+    let (cluster, objects) = (&observed.cluster, &observed.objects);
+    let (Some(target), Some(live)) = (&cluster.target, &objects.template) else {
+        return Template::Render;
+    };
+    if cluster.latched.cluster_id.is_none() {
+        return Template::Render;
+    }
+    let Some(proven) = &cluster.latched.proven else {
+        return Template::Live;
+    };
+    if is_being_tried(observed) {
+        Template::Try
+    } else if *live == proven.template {
+        Template::Live
+    } else if objects.kept_template.as_ref() == Some(&proven.template) {
+        Template::Kept
+    } else if target.template == proven.template {
+        Template::Render
+    } else {
+        Template::Live
+    }
+}
+
+/// Somebody is to try the target, and its pod has not been made from it yet.
+fn is_being_tried(observed: &Observed) -> bool {
+    let cluster = &observed.cluster;
+    let (Some(trial), Some(target)) = (&cluster.latched.trial, &cluster.target) else {
+        return false;
+    };
+    let ordinal = api::names::ordinal(&cluster.name, &trial.member);
+    let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+    let made = pod.is_some_and(|pod| !pod.terminating && pod.template == trial.template);
+    trial.template == target.template && !made
 }
 
 /// As many pods as the spec asks for, and one for everything that already has a vote, or, while nobody can
 /// say who has, data: a membership is started as it was stopped, and a member goes before its pod does.
 fn replicas(observed: &Observed, size: u32) -> u32 {
-    if size == 0 {
+    if size == 0 || observed.cluster.latched.ending {
         return 0;
     }
     // The pod of a member that has left goes, so that its claim can; members leave from the top.
     let gone = observed
         .leaving()
-        .filter(|leaving| leaving.listed == Some(false) && leaving.claim.is_some());
+        .filter(|leaving| leaving.listed == Some(false) && shrink::goes(observed, leaving));
     let next = |highest: Option<u32>| highest.map_or(0, |highest| highest.saturating_add(1));
     let listed = observed.etcd.members.iter().flat_map(|list| &list.members);
     let listed = next(

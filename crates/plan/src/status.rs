@@ -4,13 +4,16 @@
 mod members;
 mod verdicts;
 
-use api::v1alpha1::status::{EtcdClusterStatus, Phase};
-use api::{Reason, conditions, labels, names};
+use api::v1alpha1::status::{EtcdClusterStatus, Phase, ProvenTemplate};
+use api::{EtcdVersion, Reason, conditions, labels, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::decision::{Decision, Step};
-use crate::observed::{Latched, Observed, format_id, parse_id};
+use crate::observed::{Latched, Observed, Proven, format_id, parse_id};
 use crate::shape::decide_shape;
+
+/// How long a cluster may be dark before that is a failure, in seconds.
+const ELECTION: i64 = 5;
 
 /// How a step went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +42,17 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
         cluster_id: status.cluster_id.as_deref().and_then(parse_id),
         resumed: status.resumed.unwrap_or(false),
         replicas: status.replicas.and_then(|count| u32::try_from(count).ok()),
+        proven: status.proven.as_ref().and_then(|proven| {
+            Some(Proven {
+                template: proven.template.clone(),
+                version: EtcdVersion::parse(&proven.version)?,
+            })
+        }),
+        trial: status.trial.clone(),
+        storage: status
+            .storage_bytes
+            .and_then(|bytes| u64::try_from(bytes).ok()),
+        ending: status.ending.unwrap_or(false),
     }
 }
 
@@ -51,6 +65,13 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
         retiring: latched.retiring.clone(),
         cluster_id: latched.cluster_id.map(format_id),
         resumed: latched.resumed.then_some(true),
+        proven: latched.proven.as_ref().map(|proven| ProvenTemplate {
+            template: proven.template.clone(),
+            version: proven.version.to_string(),
+        }),
+        trial: latched.trial.clone(),
+        storage_bytes: latched.storage.and_then(|bytes| i64::try_from(bytes).ok()),
+        ending: latched.ending.then_some(true),
         ..old.clone()
     }
 }
@@ -67,7 +88,7 @@ pub fn decide_status(
     let verdicts = verdicts::decide(observed, decision, outcome);
     let formed = cluster.latched.cluster_id.is_some();
     let mut new = EtcdClusterStatus {
-        phase: Some(decide_phase(observed, decision, old.phase)),
+        phase: Some(decide_phase(observed, decision, old)),
         conditions: conditions::merge(&old.conditions, verdicts, cluster.generation, &now),
         members: members::decide(observed),
         ready_replicas: Some(i32::try_from(observed.healthy_voters()).unwrap_or(i32::MAX)),
@@ -100,23 +121,40 @@ fn replicas(observed: &Observed) -> Option<i32> {
 }
 
 /// One word. `Failed` is never final: the next look starts from the facts again.
-fn decide_phase(observed: &Observed, decision: &Decision, old: Option<Phase>) -> Phase {
+fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterStatus) -> Phase {
     if observed.cluster.deleting {
         return Phase::Deleting;
     }
+    let old = status.phase;
     let beginning = !matches!(
         old,
         Some(Phase::Running | Phase::Scaling | Phase::Upgrading | Phase::Failed)
     ) || observed.cluster.latched.cluster_id.is_none();
     match (&decision.step, decision.reason) {
         (Step::Nothing, Reason::Stopped) => Phase::Stopped,
-        (Step::Nothing, _) | (Step::Refuse, Reason::Refused) => Phase::Running,
+        (Step::Nothing, Reason::AsExpected) | (Step::Refuse, Reason::Refused) => Phase::Running,
         (_, Reason::Stopping) => Phase::Scaling,
         (Step::Refuse, _) => Phase::Failed,
-        (_, Reason::EtcdUnreachable | Reason::QuorumLost) if !beginning => Phase::Failed,
+        (Step::Nothing, Reason::Paused) => old.unwrap_or(Phase::Creating),
+        (_, Reason::EtcdUnreachable | Reason::QuorumLost) if !beginning => {
+            dark(observed, status).unwrap_or(Phase::Failed)
+        }
+        (_, Reason::Adopting) => old.unwrap_or(Phase::Creating),
         _on_its_way if beginning => Phase::Creating,
-        (_, Reason::MemberUnhealthy) => Phase::Running,
+        (_, Reason::MemberUnhealthy | Reason::Expanding) => Phase::Running,
+        (_, Reason::RollingOut | Reason::RolloutHalted | Reason::Downgrading) => Phase::Upgrading,
         (Step::ApplyObjects(_), _) => old.unwrap_or(Phase::Creating),
         _on_its_way => Phase::Scaling,
     }
+}
+
+/// An election takes a second or two and is no failure: until a cluster has been dark for longer, it is what it was.
+fn dark(observed: &Observed, status: &EtcdClusterStatus) -> Option<Phase> {
+    let available = status.conditions.iter().find(|c| c.type_ == "Available")?;
+    let since = observed
+        .now
+        .duration_since(available.last_transition_time.0)
+        .as_secs();
+    let still = available.status == "True" || since < ELECTION;
+    status.phase.filter(|_| still)
 }

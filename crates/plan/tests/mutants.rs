@@ -131,8 +131,8 @@ fn token(observed: &Observed) -> String {
 fn removes_without_quorum(observed: &Observed) -> Option<Step> {
     let list = list(observed)?;
     blank(observed).find_map(|(ordinal, _, nonce)| {
-        let member = list
-            .at(&observed.peer_url(ordinal))
+        let member = observed
+            .member_of(ordinal)
             .filter(|member| !member.is_unstarted())?;
         Some(Step::RemoveMember {
             id: member.id,
@@ -148,7 +148,7 @@ fn adds_while_a_grant_is_open(observed: &Observed) -> Option<Step> {
     blank(observed).find_map(|(ordinal, pod, _)| {
         let peer_url = observed.peer_url(ordinal);
         let may = observed.may_join(ordinal, pod, pod.blank()?);
-        (may && list.at(&peer_url).is_none()).then_some(Step::AddLearner { ordinal, peer_url })
+        (may && observed.member_of(ordinal).is_none()).then_some(Step::AddLearner { ordinal, peer_url })
     })
 }
 
@@ -218,7 +218,7 @@ fn forgets_the_cluster(observed: &Observed) -> Option<Step> {
 fn grants_an_id_twice(observed: &Observed) -> Option<Step> {
     let list = list(observed)?;
     let (waiting, id) = blank(observed).find_map(|waiting| {
-        let member = list.at(&observed.peer_url(waiting.0))?;
+        let member = observed.member_of(waiting.0)?;
         (!waiting.1.is_granted()).then_some((waiting, member.id))
     })?;
     let entries = list
@@ -258,7 +258,7 @@ fn answers_a_former_wait(observed: &Observed) -> Option<Step> {
 fn latches_a_join_for_a_listed_member(observed: &Observed) -> Option<Step> {
     let list = list(observed)?;
     let (ordinal, pod, nonce) = blank(observed).find(|(ordinal, pod, _)| {
-        let listed = list.at(&observed.peer_url(*ordinal)).is_some();
+        let listed = observed.member_of(*ordinal).is_some();
         listed
             && !pod
                 .blank()
@@ -318,7 +318,7 @@ fn adds_a_learner_too_many(observed: &Observed) -> Option<Step> {
     blank(observed).find_map(|(ordinal, pod, _)| {
         let peer_url = observed.peer_url(ordinal);
         let may = observed.may_join(ordinal, pod, pod.blank()?);
-        (may && list.at(&peer_url).is_none()).then_some(Step::AddLearner { ordinal, peer_url })
+        (may && observed.member_of(ordinal).is_none()).then_some(Step::AddLearner { ordinal, peer_url })
     })
 }
 
@@ -348,7 +348,7 @@ fn removes_on_unknown(observed: &Observed) -> Option<Step> {
     let list = list(observed)?;
     observed.pods.iter().find_map(|(ordinal, pod)| {
         let silent = pod.process == plan::observed::Process::Unknown;
-        let member = list.at(&observed.peer_url(*ordinal)).filter(|_| silent)?;
+        let member = observed.member_of(*ordinal).filter(|_| silent)?;
         let nonce = String::new();
         Some(Step::RemoveMember {
             id: member.id,

@@ -10,7 +10,12 @@ pub fn intent(size: u32, minor: u8) -> ClusterIntent {
     };
     ClusterIntent {
         size,
-        version: EtcdVersion { minor, patch: 20 },
+        version: newest(minor),
         ..defaults
     }
+}
+
+/// The newest release of a line.
+pub fn newest(minor: u8) -> EtcdVersion {
+    EtcdVersion::newest(minor).unwrap_or(EtcdVersion::DEFAULT)
 }

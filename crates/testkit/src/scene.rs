@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::names;
-use api::v1alpha1::status::{BootstrapIntent, JoinIntent, RetireIntent};
+use api::v1alpha1::status::{BootstrapIntent, JoinIntent, RetireIntent, TrialIntent};
 use gate::{Action, Data, Grant, Report, State};
 use jiff::{SignedDuration, Timestamp};
 use plan::Observed;
 use plan::observed::{
-    Claim, Cluster, Etcd, Latched, Member, MemberList, Objects, Pod, Process, Serving, format_id,
+    Claim, Cluster, Etcd, Latched, Member, MemberList, Objects, Pod, Process, Proven, Serving,
+    format_id,
 };
+use plan::target::decide_target;
 
 use crate::intent::intent;
 use crate::world::{NAME, NAMESPACE, peer_url};
@@ -107,6 +109,10 @@ pub struct Slot {
     pub informed: bool,
     /// It was written down that this member leaves.
     pub leaves: bool,
+    /// It was made from another template than is asked for.
+    pub outdated: bool,
+    /// Its container cannot start.
+    pub stuck: bool,
 }
 
 impl Slot {
@@ -123,6 +129,8 @@ impl Slot {
             age: 60,
             informed: true,
             leaves: false,
+            outdated: false,
+            stuck: false,
         }
     }
 
@@ -161,7 +169,14 @@ pub struct Scene {
     pub drifted: bool,
     /// Replicas of the live StatefulSet.
     pub replicas: Option<u32>,
+    /// What is asked for has not been proven.
+    pub edited: bool,
+    /// Who tries it.
+    pub trial: Option<u32>,
 }
+
+/// Hash of a template that is not asked for.
+pub const OLD: &str = "old";
 
 impl Scene {
     /// A formed cluster of these.
@@ -188,6 +203,8 @@ impl Scene {
             list: false,
             drifted: false,
             replicas: None,
+            edited: false,
+            trial: None,
         }
     }
 
@@ -198,6 +215,8 @@ impl Scene {
 
     /// The observation.
     pub fn observed(&self) -> Observed {
+        let latched = self.latched();
+        let intent = intent(self.size, self.minor);
         Observed {
             now: Self::now(),
             cluster: Cluster {
@@ -207,11 +226,17 @@ impl Scene {
                 generation: 1,
                 deleting: false,
                 held_by_predecessor: false,
-                intent: Ok(intent(self.size, self.minor)),
-                latched: self.latched(),
+                paused: false,
+                target: Some(decide_target(&intent, &latched)),
+                intent: Ok(intent),
+                latched,
             },
             objects: Objects {
                 replicas: self.replicas,
+                template: self.replicas.map(|_| self.set_template()),
+                kept_template: self.trial.map(|_| OLD.to_owned()),
+                claim_template: Some(10 << 30),
+                set_uid: self.replicas.map(|_| "set".to_owned()),
                 drifted: if self.drifted {
                     vec!["Service".to_owned()]
                 } else {
@@ -227,6 +252,21 @@ impl Scene {
             etcd: Etcd {
                 members: self.list.then(|| self.member_list()),
             },
+        }
+    }
+
+    /// The template that is asked for.
+    pub fn asked_for(&self) -> String {
+        let mut intent = intent(self.size, self.minor);
+        intent.storage.size_in_force = Some(10 << 30);
+        manifests::template_hash(&intent)
+    }
+
+    fn set_template(&self) -> String {
+        if self.edited && self.trial.is_none() {
+            OLD.to_owned()
+        } else {
+            self.asked_for()
         }
     }
 
@@ -263,6 +303,21 @@ impl Scene {
             cluster_id: self.formed.then_some(CLUSTER),
             resumed: self.resumed,
             replicas: self.replicas,
+            proven: self.formed.then(|| Proven {
+                template: if self.edited {
+                    OLD.to_owned()
+                } else {
+                    self.asked_for()
+                },
+                version: intent(1, self.minor).version,
+            }),
+            trial: self.trial.map(|ordinal| TrialIntent {
+                member: names::member(NAME, ordinal),
+                template: self.asked_for(),
+                pod_uid: pod_uid(ordinal),
+            }),
+            storage: self.formed.then_some(10 << 30),
+            ending: false,
         }
     }
 
@@ -305,8 +360,15 @@ impl Scene {
                     resolvable: slot.does != Does::Unknown,
                     terminating: slot.terminating,
                     ready: slot.ready,
-                    problem: None,
+                    problem: slot.stuck.then(|| "ImagePullBackOff".to_owned()),
                     outdated: false,
+                    template: if slot.outdated {
+                        OLD.to_owned()
+                    } else {
+                        self.asked_for()
+                    },
+                    debug: false,
+                    told_removed: Vec::new(),
                     grant: self.grant(ordinal, slot),
                     process: self.process(ordinal, slot, &ids, leader),
                 };
@@ -359,6 +421,9 @@ impl Scene {
                 } else {
                     BTreeSet::new()
                 }),
+                reads: Some(slot.ready),
+                storage: Some(self.minor),
+                downgrade: None,
             })
         };
         match slot.does {
@@ -379,6 +444,9 @@ fn claim(ordinal: u32, slot: &Slot) -> Option<Claim> {
         uid: claim_uid(ordinal),
         ours: slot.claim == Claimed::Ours,
         terminating: slot.claim == Claimed::Terminating,
+        requested: Some(10 << 30),
+        capacity: Some(10 << 30),
+        expandable: Some(true),
     })
 }
 

@@ -44,9 +44,17 @@ pub fn slot() -> impl Strategy<Value = Slot> {
         0..60_i64,
         prop::bool::weighted(0.9),
         prop::bool::weighted(0.2),
+        (prop::bool::weighted(0.3), prop::bool::weighted(0.2)),
     );
     let any = (does, listed, fors(), fors(), claim, rest).prop_map(
-        |(does, listed, join, grant, claim, (terminating, ready, age, informed, leaves))| Slot {
+        |(
+            does,
+            listed,
+            join,
+            grant,
+            claim,
+            (terminating, ready, age, informed, leaves, (outdated, stuck)),
+        )| Slot {
             does,
             listed,
             join,
@@ -57,9 +65,15 @@ pub fn slot() -> impl Strategy<Value = Slot> {
             age,
             informed,
             leaves,
+            outdated,
+            stuck,
         },
     );
-    prop_oneof![3 => Just(Slot::voter()), 1 => growing(), 1 => leaving(), 4 => any]
+    let outdated = Slot {
+        outdated: true,
+        ..Slot::voter()
+    };
+    prop_oneof![3 => Just(Slot::voter()), 2 => Just(outdated), 1 => growing(), 1 => leaving(), 4 => any]
 }
 
 /// A member on its way to a vote, and where that way has been lost.
@@ -158,6 +172,22 @@ fn healthy_slots() -> impl Strategy<Value = Vec<Slot>> {
         })
 }
 
+/// A healthy cluster in the middle of a rollout.
+fn rolling_slots() -> impl Strategy<Value = Vec<Slot>> {
+    let outdated = Slot {
+        outdated: true,
+        ..Slot::voter()
+    };
+    let stuck = Slot {
+        stuck: true,
+        does: Does::Unknown,
+        ready: false,
+        ..Slot::voter()
+    };
+    let one = prop_oneof![4 => Just(outdated), 4 => Just(Slot::voter()), 1 => Just(stuck), 1 => slot()];
+    prop::collection::vec(one, 1..6)
+}
+
 /// A cluster that is about to begin.
 fn young_slots() -> impl Strategy<Value = Vec<Slot>> {
     let quiet = Slot {
@@ -197,6 +227,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
     let slots = prop_oneof![
         4 => prop::collection::vec(slot(), 0..10).prop_map(|slots| (slots, None)),
         3 => healthy_slots().prop_map(|slots| (slots, Some(true))),
+        3 => rolling_slots().prop_map(|slots| (slots, Some(true))),
         2 => young_slots().prop_map(|slots| (slots, Some(false))),
         1 => kept_slots().prop_map(|slots| (slots, Some(false))),
     ];
@@ -210,6 +241,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.9),
         prop::bool::weighted(0.1),
+        (prop::bool::weighted(0.3), prop::option::of(0..3_u32)),
     );
     (
         sizes,
@@ -220,8 +252,17 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         prop::option::of(0..10_u32),
     )
         .prop_map(
-            |(size, minor, (slots, known), founder, (formed, resumed, list, drifted), replicas)| {
+            |(
+                size,
+                minor,
+                (slots, known),
+                founder,
+                (formed, resumed, list, drifted, (edited, trial)),
+                replicas,
+            )| {
                 Scene {
+                    edited,
+                    trial: trial.filter(|_| edited),
                     size,
                     minor,
                     slots,

@@ -5,6 +5,7 @@
 pub mod act;
 mod etcd;
 mod kubernetes;
+mod lines;
 mod members;
 pub mod observe;
 
@@ -36,8 +37,8 @@ pub struct World {
     pub claims: BTreeMap<u32, Claim>,
     /// Pods by ordinal.
     pub pods: BTreeMap<u32, Pod>,
-    /// The StatefulSet: its owner's UID and its replicas.
-    pub set: Option<(String, u32)>,
+    /// The StatefulSet.
+    pub set: Option<Set>,
     /// The small objects (`account`, `peer`, `budget`, `client`): owner's UID and content.
     pub small: BTreeMap<&'static str, (String, u32)>,
     /// Every etcd cluster that ever was.
@@ -50,6 +51,10 @@ pub struct World {
     pub kill: Option<Kill>,
     /// The client writes nothing for the moment.
     pub quiet: bool,
+    /// Edits of the spec whose pods never start.
+    pub bad_edits: BTreeSet<u32>,
+    /// Most voters of the cluster that were away at once since this was last set to 0.
+    pub most_away: usize,
     tokens: BTreeSet<String>,
     counter: u64,
 }
@@ -74,12 +79,44 @@ pub struct Object {
     pub size: u32,
     /// Line of etcd.
     pub minor: u8,
+    /// Stands for everything else in the spec that reaches the pods.
+    pub edit: u32,
+    /// A jump over a line is walked.
+    pub walk: bool,
     /// What happens to the claims with it.
     pub when_deleted: Retention,
+    /// What happens to the claims when it is stopped.
+    pub when_stopped: Retention,
+    /// What happens to the claim of a member that leaves.
+    pub when_scaled: Retention,
     /// Its status.
     pub status: EtcdClusterStatus,
     /// Changes with every write of the object.
     pub revision: u64,
+}
+
+/// The StatefulSet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Set {
+    /// UID of the object that owns it.
+    pub owner: String,
+    /// Pods.
+    pub replicas: u32,
+    /// What they are made from.
+    pub template: Template,
+    /// What is kept beside it.
+    pub kept: Option<Template>,
+}
+
+/// What a pod is made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template {
+    /// Its hash.
+    pub hash: String,
+    /// Line of etcd in it.
+    pub minor: u8,
+    /// Its pods never start.
+    pub bad: bool,
 }
 
 /// A claim and the volume behind it.
@@ -115,6 +152,8 @@ pub struct Data {
     pub member: u64,
     /// Entries.
     pub log: u64,
+    /// Line of etcd whose format it has.
+    pub storage: u8,
 }
 
 /// A pod.
@@ -128,6 +167,10 @@ pub struct Pod {
     pub created: Timestamp,
     /// It is being deleted.
     pub terminating: bool,
+    /// What it was made from.
+    pub template: Template,
+    /// Members whose data its agent never reads again.
+    pub told_removed: Vec<u64>,
     /// The grant it carries.
     pub grant: Option<Grant>,
     /// What runs in it.
@@ -154,6 +197,8 @@ pub struct Process {
     pub cluster: u64,
     /// Its member ID.
     pub member: u64,
+    /// Line of etcd.
+    pub minor: u8,
     /// It answers clients.
     pub serving: bool,
     /// Since when the others see it.
@@ -177,6 +222,8 @@ pub struct Cluster {
     pub acknowledged: u64,
     /// IDs for which a member was ever added, in order.
     pub added: Vec<u64>,
+    /// Line of etcd that a downgrade under way aims at.
+    pub downgrade: Option<u8>,
 }
 
 impl World {
@@ -190,7 +237,11 @@ impl World {
                 generation: 1,
                 size,
                 minor,
+                edit: 0,
+                walk: false,
                 when_deleted: Retention::Retain,
+                when_stopped: Retention::Retain,
+                when_scaled: Retention::Delete,
                 status: EtcdClusterStatus::default(),
                 revision: 0,
             },
@@ -203,6 +254,8 @@ impl World {
             writes: 0,
             kill: None,
             quiet: false,
+            bad_edits: BTreeSet::new(),
+            most_away: 0,
             tokens: BTreeSet::new(),
             counter: 0,
         };
@@ -217,6 +270,8 @@ impl World {
         self.run_controllers();
         self.run_kubelets();
         self.run_etcd();
+        self.convert();
+        self.count_away();
         self.run_client();
     }
 
@@ -241,6 +296,20 @@ impl World {
     /// Somebody changes the spec.
     pub fn resize(&mut self, size: u32) {
         self.object.size = size;
+        self.object.generation += 1;
+        self.object.revision += 1;
+    }
+
+    /// Somebody changes something that reaches the pods.
+    pub fn edit(&mut self, edit: u32) {
+        self.object.edit = edit;
+        self.object.generation += 1;
+        self.object.revision += 1;
+    }
+
+    /// Somebody asks for another line of etcd.
+    pub fn upgrade(&mut self, minor: u8) {
+        self.object.minor = minor;
         self.object.generation += 1;
         self.object.revision += 1;
     }
@@ -320,6 +389,7 @@ impl World {
             cluster,
             member: 0xbad0 + u64::from(ordinal),
             log: 7,
+            storage: 6,
         };
         let volume = Volume {
             identity: None,

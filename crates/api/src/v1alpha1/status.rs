@@ -63,6 +63,42 @@ pub struct EtcdClusterStatus {
     /// This object took over data that an earlier object of its name had kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<bool>,
+    /// The pod template that members are known to run on, and its etcd release. A pod that is made anew for any reason is
+    /// made from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proven: Option<ProvenTemplate>,
+    /// The member that tries another template before the others get it; written before it is restarted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<TrialIntent>,
+    /// Size that every volume has reached, in bytes; etcd's quota follows from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_bytes: Option<i64>,
+    /// The data is being deleted because the cluster was stopped under `whenStopped: Delete`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<bool>,
+}
+
+/// A pod template that members are known to run on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct ProvenTemplate {
+    /// Its hash; empty for what an earlier operator left.
+    #[serde(default)]
+    pub template: String,
+    /// The etcd release in it.
+    pub version: String,
+}
+
+/// Who tries another template.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialIntent {
+    /// The member.
+    pub member: String,
+    /// Hash of the template.
+    pub template: String,
+    /// UID of its pod before.
+    #[serde(rename = "podUID")]
+    pub pod_uid: String,
 }
 
 /// One word for what the cluster is doing.

@@ -8,7 +8,7 @@ use gate::{Action, Grant, Report, State};
 
 use crate::cluster::{membership, patience};
 use crate::decision::{Decision, LATER, SOON, Step};
-use crate::observed::{Latched, Observed, Pod, Process};
+use crate::observed::{Latched, Observed, Pod, Process, Proven};
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     let latched = &observed.cluster.latched;
@@ -40,11 +40,18 @@ fn formed(observed: &Observed) -> Option<Decision> {
         .pods
         .iter()
         .filter(|(ordinal, pod)| stays(ordinal, pod));
-    let serving = staying.find_map(|(_, pod)| pod.serving())?;
+    let (pod, serving) = staying.find_map(|(_, pod)| Some((pod, pod.serving()?)))?;
+    let target = observed.cluster.target.as_ref()?;
     (serving.cluster_id == list.cluster_id).then(|| {
+        let version = serving.version.unwrap_or(target.intent.version);
         let latched = Latched {
             cluster_id: Some(list.cluster_id),
             joins: membership::joins(observed),
+            proven: Some(Proven {
+                template: pod.template.clone(),
+                version,
+            }),
+            storage: target.intent.storage.size.value(),
             ..observed.cluster.latched.clone()
         };
         let why = format!("cluster {:x} has formed", list.cluster_id);

@@ -7,9 +7,9 @@ use api::v1alpha1::status::JoinIntent;
 use api::{EtcdVersion, Reason};
 use gate::{Action, Grant, Report, State};
 
-use crate::cluster::{bootstrap, patience, shrink};
+use crate::cluster::{bootstrap, patience, rollout, shrink, storage};
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
-use crate::observed::{Latched, Member, MemberList, Observed, Pod, format_id, quorum};
+use crate::observed::{Latched, Member, MemberList, Observed, Pod, Proven, format_id, quorum};
 
 /// Entries that a learner may be behind when it is promoted; etcd itself would accept a tenth of the log.
 pub(crate) const MAX_LAG: u64 = 1000;
@@ -20,9 +20,13 @@ const COMPANY: i64 = 20;
 type Rule = fn(&Observed, &MemberList) -> Option<Decision>;
 
 const RULES: &[Rule] = &[
+    remember,
     shrink::forget,
     // A wait that no member was added for, though one is listed: that member's data is gone.
     remove_lost,
+    // What has begun is brought to an end before anything else is begun.
+    rollout::go_on,
+    shrink::tell_removed,
     // Fewer before more: who leaves is not replaced, and makes room.
     shrink::delete_claim,
     shrink::retire,
@@ -31,14 +35,41 @@ const RULES: &[Rule] = &[
     add,
     let_through,
     promote,
+    rollout::begin,
     incomplete,
+    storage::grow,
+    refused,
+    debug,
 ];
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     let Some(list) = &observed.etcd.members else {
-        return Some(unreachable(observed));
+        return Some(rollout::revive(observed).unwrap_or_else(|| unreachable(observed)));
     };
     RULES.iter().find_map(|rule| rule(observed, list))
+}
+
+/// What the members run on when nothing is written down of it: after data was taken over, or a status was lost.
+fn remember(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let latched = &observed.cluster.latched;
+    if latched.proven.is_some() {
+        return None;
+    }
+    let proven = list.voters().find_map(|voter| {
+        let pod = observed.pods.get(&observed.ordinal_of(voter)?)?;
+        Some(Proven {
+            template: pod.template.clone(),
+            version: pod.serving()?.version?,
+        })
+    })?;
+    let sizes = observed.claims.values().filter_map(|claim| claim.requested);
+    let why = format!("the members run on v{}", proven.version);
+    let latched = Latched {
+        storage: latched.storage.or(sizes.min()),
+        proven: Some(proven),
+        ..latched.clone()
+    };
+    Some(Decision::act(Step::Latch(latched), Reason::Resuming, why))
 }
 
 /// Nobody could give a confirmed member list: nothing is known, so nothing is done.
@@ -79,7 +110,7 @@ pub(crate) fn describe(pod: &Pod) -> String {
 fn remove_lost(observed: &Observed, list: &MemberList) -> Option<Decision> {
     observed.pods.iter().find_map(|(ordinal, pod)| {
         let report = pod.blank()?;
-        let member = list.at(&observed.peer_url(*ordinal))?;
+        let member = observed.member_of(*ordinal)?;
         // Whoever was let through for this very wait may have started since the gate was asked.
         if observed.may_join(*ordinal, pod, report) {
             return None;
@@ -156,7 +187,7 @@ fn add(observed: &Observed, list: &MemberList) -> Option<Decision> {
         let waits = pod
             .blank()
             .is_some_and(|report| observed.may_join(**ordinal, pod, report));
-        let unlisted = list.at(&observed.peer_url(**ordinal)).is_none();
+        let unlisted = observed.member_of(**ordinal).is_none();
         waits && unlisted && !pod.terminating && observed.can_be_found(pod)
     })?;
     if observed.open_grant().is_some() || !has_room_for_a_learner(observed, list) {
@@ -181,15 +212,9 @@ fn many_learners(observed: &Observed, list: &MemberList) -> bool {
         let version = observed
             .serving_as(member.id)
             .and_then(|serving| serving.version);
-        // Who has not started yet will run what the spec says.
-        let of_spec = || {
-            observed
-                .cluster
-                .intent
-                .as_ref()
-                .ok()
-                .map(|intent| intent.version)
-        };
+        // Who has not started yet will run what is proven.
+        let latched = &observed.cluster.latched;
+        let of_spec = || latched.proven.as_ref().map(|proven| proven.version);
         let version = if member.is_unstarted() {
             of_spec()
         } else {
@@ -211,7 +236,7 @@ fn let_through(observed: &Observed, list: &MemberList) -> Option<Decision> {
         let report = pod
             .blank()
             .filter(|_| !pod.terminating && !pod.is_granted())?;
-        let member = list.at(&observed.peer_url(*ordinal))?;
+        let member = observed.member_of(*ordinal)?;
         let may = observed.may_join(*ordinal, pod, report) && member.is_unstarted();
         may.then_some((*ordinal, pod, report, member))
     })?;
@@ -347,7 +372,7 @@ fn company(observed: &Observed, list: &MemberList) -> Option<String> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
     let coming = observed.pods.range(..size).find(|(ordinal, pod)| {
         let age = observed.now.duration_since(pod.created).as_secs();
-        let unlisted = list.at(&observed.peer_url(**ordinal)).is_none();
+        let unlisted = observed.member_of(**ordinal).is_none();
         unlisted && !pod.terminating && pod.problem.is_none() && age < COMPANY
     });
     many_learners(observed, list)
@@ -360,7 +385,7 @@ fn incomplete(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
     (0..size).find_map(|ordinal| {
         let name = observed.member_name(ordinal);
-        let member = list.at(&observed.peer_url(ordinal));
+        let member = observed.member_of(ordinal);
         if member.is_some_and(|member| !member.learner && observed.is_healthy(member)) {
             return None;
         }
@@ -378,4 +403,27 @@ fn incomplete(observed: &Observed, list: &MemberList) -> Option<Decision> {
             patience(observed, ordinal),
         ))
     })
+}
+
+/// The release that the spec asks for cannot be reached from the one that runs.
+fn refused(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let why = observed.cluster.target.as_ref()?.refused.as_ref()?;
+    Some(Decision::refuse(Reason::Refused, why.clone()))
+}
+
+/// The container for debugging joins a running pod; it is no reason to restart one.
+fn debug(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let intent = observed.cluster.intent.as_ref().ok();
+    intent.filter(|intent| intent.debug.is_some())?;
+    let lacks = |pod: &Pod| !pod.debug && !pod.terminating && pod.serving().is_some();
+    let (ordinal, pod) = observed.pods.iter().find(|(_, pod)| lacks(pod))?;
+    let step = Step::AddDebug {
+        ordinal: *ordinal,
+        uid: pod.uid.clone(),
+    };
+    let why = format!(
+        "{} gets the container for debugging",
+        observed.member_name(*ordinal)
+    );
+    Some(Decision::act(step, Reason::ApplyingObjects, why))
 }

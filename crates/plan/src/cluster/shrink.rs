@@ -2,11 +2,14 @@
 //! about to leave is written down before, so that a claim is deleted only if its member was removed for it.
 
 use api::Reason;
+use api::v1alpha1::cluster::Retention;
 use api::v1alpha1::status::RetireIntent;
 
 use crate::cluster::membership::starting;
 use crate::decision::{Decision, LATER, Step};
-use crate::observed::{Latched, Member, MemberList, Observed, format_id, quorum};
+use crate::observed::{
+    Latched, Leaving, Member, MemberList, Observed, format_id, parse_id, quorum,
+};
 
 /// An edit that was taken back, or a departure that is complete, is forgotten before anything else: what is
 /// written down here decides over a volume.
@@ -14,7 +17,8 @@ pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
     let stale = observed.leaving().find(|leaving| {
         let stays = leaving.listed == Some(true) && leaving.ordinal < size;
-        let complete = leaving.listed == Some(false) && leaving.claim.is_none();
+        let gone = leaving.claim.is_none() || is_used_anew(observed, &leaving);
+        let complete = leaving.listed == Some(false) && gone;
         stays || complete
     })?;
     let mut latched = observed.cluster.latched.clone();
@@ -27,15 +31,61 @@ pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
     ))
 }
 
+/// Another member serves on the volume that was kept.
+fn is_used_anew(observed: &Observed, leaving: &Leaving<'_>) -> bool {
+    let member = observed.member_of(leaving.ordinal);
+    member.is_some_and(|member| observed.serving_as(member.id).is_some())
+}
+
+/// Somebody is on the way out, and what becomes of the volume is not settled yet.
+pub(super) fn is_under_way(observed: &Observed) -> bool {
+    observed
+        .leaving()
+        .any(|leaving| leaving.listed != Some(false) || goes(observed, &leaving))
+}
+
+/// Its claim is there and shall go.
+pub(crate) fn goes(observed: &Observed, leaving: &Leaving<'_>) -> bool {
+    let intent = observed.cluster.intent.as_ref();
+    let kept = intent.is_ok_and(|intent| intent.storage.when_scaled == Retention::Retain);
+    leaving.claim.is_some() && !kept
+}
+
+/// A volume that was kept is used again: the data on it is that of a member that was removed, and is never read again.
+pub(super) fn tell_removed(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let size = observed.cluster.intent.as_ref().ok()?.size;
+    observed.leaving().find_map(|leaving| {
+        let kept = leaving.claim.is_some() && !goes(observed, &leaving);
+        let pod = observed.pods.get(&leaving.ordinal)?;
+        let id = parse_id(&leaving.intent.member_id)?;
+        let told = pod.told_removed.contains(&id) || pod.terminating || pod.serving().is_some();
+        let due = kept && leaving.listed == Some(false) && leaving.ordinal < size && !told;
+        due.then(|| {
+            let step = Step::TellRemoved {
+                ordinal: leaving.ordinal,
+                uid: pod.uid.clone(),
+                members: vec![id],
+            };
+            let why = format!(
+                "the volume of {} was kept, and what is on it belongs to a member that was removed",
+                leaving.intent.member
+            );
+            Decision::act(step, Reason::AddingMember, why)
+        })
+    })
+}
+
 /// The data of a member that has left goes with its pod.
 pub(super) fn delete_claim(observed: &Observed, list: &MemberList) -> Option<Decision> {
     if observed.healthy_voters() < quorum(list.voters().count()) {
         return None;
     }
     observed.leaving().find_map(|leaving| {
-        let claim = leaving.claim.filter(|claim| !claim.terminating)?;
+        let claim = leaving
+            .claim
+            .filter(|claim| !claim.terminating && goes(observed, &leaving))?;
         let gone =
-            leaving.listed == Some(false) && list.at(&observed.peer_url(leaving.ordinal)).is_none();
+            leaving.listed == Some(false) && observed.member_of(leaving.ordinal).is_none();
         gone.then(|| {
             let step = Step::DeleteClaim {
                 ordinal: leaving.ordinal,

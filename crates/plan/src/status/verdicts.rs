@@ -115,7 +115,8 @@ fn complaints(
     outcome: &Outcome,
 ) -> Vec<(Reason, String)> {
     let mut all = Vec::new();
-    if decision.step == Step::Refuse || decision.reason == Reason::QuorumLost {
+    let halted = matches!(decision.reason, Reason::QuorumLost | Reason::RolloutHalted);
+    if decision.step == Step::Refuse || halted {
         all.push((decision.reason, decision.why.clone()));
     }
     let grown_up = observed.pods.values().any(|pod| is_old(observed, pod));

@@ -6,24 +6,26 @@ use std::fmt;
 use gate::Grant;
 use manifests::Shape;
 use plan::status::{Outcome, decide_status, with_latched};
-use plan::{Decision, Step};
+use plan::{Decision, Observed, Step};
 
 use crate::world::observe::Look;
-use crate::world::{Container, World};
+use crate::world::{Container, Set, Template, World};
 
 /// The operator was killed in the middle of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Killed;
 
 /// An object that `ApplyObjects` writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     /// `account`, `peer`, `budget` or `client`, with its content.
     Small(&'static str, u32),
     /// A claim.
     Claim(u32),
-    /// The StatefulSet, with its replicas.
-    Set(u32),
+    /// The StatefulSet.
+    Set(Set),
+    /// Clients are let in no more.
+    NoClient,
 }
 
 impl fmt::Display for Written {
@@ -31,7 +33,8 @@ impl fmt::Display for Written {
         match self {
             Self::Small(name, _) => write!(f, "{name}"),
             Self::Claim(ordinal) => write!(f, "claim {ordinal}"),
-            Self::Set(replicas) => write!(f, "StatefulSet with {replicas} replicas"),
+            Self::Set(set) => write!(f, "StatefulSet with {} replicas", set.replicas),
+            Self::NoClient => write!(f, "client Service"),
         }
     }
 }
@@ -92,6 +95,26 @@ impl World {
                 self.call(|world| world.member_remove(cluster, *id))
             }
             Step::DeleteClaim { ordinal, uid } => self.delete_exactly(*ordinal, uid),
+            Step::Downgrade { to } => self.call(|world| world.downgrade(cluster, *to)),
+            Step::TellRemoved {
+                ordinal,
+                uid,
+                members,
+            } => {
+                let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *uid);
+                if pod.is_some() {
+                    self.attempt(|world| {
+                        if let Some(pod) = world.pods.get_mut(ordinal) {
+                            pod.told_removed.extend(members);
+                        }
+                    })?;
+                }
+                Ok(Outcome::Done)
+            }
+            // Volumes do not grow in this world, and nobody debugs.
+            Step::ExpandClaim { .. } | Step::OrphanPods { .. } | Step::AddDebug { .. } => {
+                Ok(Outcome::Done)
+            }
             Step::RemoveMember { id, ordinal, nonce } => {
                 self.remove(look, (*id, *ordinal, nonce), cluster)
             }
@@ -177,42 +200,79 @@ impl World {
     }
 
     /// Objects of a shape that do not exist or differ, in the order in which they are written.
-    pub(crate) fn unwritten(&self, shape: &Shape) -> Vec<Written> {
+    pub(crate) fn unwritten(&self, observed: &Observed, shape: &Shape) -> Vec<Written> {
         let mut all = vec![
             Written::Small("account", 0),
             Written::Small("peer", 0),
             Written::Small("budget", shape.min_available),
         ];
         all.extend(shape.claims.iter().map(|ordinal| Written::Claim(*ordinal)));
-        all.push(Written::Set(shape.replicas));
+        all.push(Written::Set(self.wanted_set(observed, shape)));
         if shape.client_service {
             all.push(Written::Small("client", 0));
         }
-        all.retain(|object| !self.is_written(*object));
+        if shape.closing {
+            all.push(Written::NoClient);
+        }
+        all.retain(|object| !self.is_written(object));
         all
     }
 
-    fn is_written(&self, object: Written) -> bool {
+    fn wanted_set(&self, observed: &Observed, shape: &Shape) -> Set {
+        let target = observed.cluster.target.as_ref();
+        let rendered = || {
+            target.map_or_else(Template::default, |target| {
+                let edit = target.intent.restarted_at.as_ref();
+                let edit = edit.and_then(|edit| edit.parse().ok()).unwrap_or(0);
+                Template {
+                    hash: target.template.clone(),
+                    minor: target.intent.version.minor,
+                    bad: self.bad_edits.contains(&edit),
+                }
+            })
+        };
+        let live = self.own_set();
+        let kept = live.and_then(|set| set.kept.clone());
+        let (template, kept) = match shape.template {
+            manifests::Template::Render => (rendered(), None),
+            manifests::Template::Live => (live.map_or_else(rendered, |s| s.template.clone()), None),
+            manifests::Template::Kept => (kept.unwrap_or_else(rendered), None),
+            manifests::Template::Try => {
+                let before = live.map(|set| set.template.clone());
+                let before = before.filter(|before| before.hash != rendered().hash);
+                (rendered(), before.or(kept))
+            }
+        };
+        Set {
+            owner: self.object.uid.clone(),
+            replicas: shape.replicas,
+            template,
+            kept,
+        }
+    }
+
+    fn is_written(&self, object: &Written) -> bool {
         let uid = &self.object.uid;
         match object {
             Written::Small(name, content) => self
                 .small
                 .get(name)
-                .is_some_and(|live| (&live.0, live.1) == (uid, content)),
+                .is_some_and(|live| (&live.0, live.1) == (uid, *content)),
             Written::Claim(ordinal) => self
                 .claims
-                .get(&ordinal)
+                .get(ordinal)
                 .is_some_and(|claim| claim.cluster_uid == *uid),
-            Written::Set(replicas) => self.own_set() == Some(replicas),
+            Written::Set(set) => self.own_set() == Some(set),
+            Written::NoClient => !self.small.contains_key("client"),
         }
     }
 
     fn apply_objects(&mut self, look: &Look, shape: &Shape) -> Result<Outcome, Killed> {
-        for object in self.unwritten(shape) {
-            if let Written::Claim(ordinal) = object {
+        for object in self.unwritten(&look.observed, shape) {
+            if let Written::Claim(ordinal) = &object {
                 // One that was not seen is created, never taken over.
-                let unseen = !look.observed.claims.contains_key(&ordinal);
-                if unseen && self.claims.contains_key(&ordinal) {
+                let unseen = !look.observed.claims.contains_key(ordinal);
+                if unseen && self.claims.contains_key(ordinal) {
                     return Ok(Outcome::NotNow("claim exists".to_owned()));
                 }
             }
@@ -236,7 +296,10 @@ impl World {
                     claim.cluster_uid = uid;
                 }
             }
-            Written::Set(replicas) => self.set = Some((uid, replicas)),
+            Written::Set(set) => self.set = Some(set),
+            Written::NoClient => {
+                self.small.remove("client");
+            }
         }
     }
 }

@@ -88,15 +88,21 @@ impl World {
             .get(&ordinal)
             .and_then(|claim| claim.volume.data);
         if let Some(data) = data {
+            let minor = self.pods.get(&ordinal).map_or(0, |pod| pod.template.minor);
+            if !self.fits(ordinal, minor) {
+                return;
+            }
             let view = self.clusters.get(&data.cluster).map(|c| c.members.clone());
             self.start(ordinal, data, view.unwrap_or_default());
         }
     }
 
     fn start(&mut self, ordinal: u32, data: Data, view: Vec<Member>) {
+        let minor = self.pods.get(&ordinal).map_or(0, |pod| pod.template.minor);
         let process = Process {
             cluster: data.cluster,
             member: data.member,
+            minor,
             serving: false,
             connected: self.now,
             view,
@@ -143,6 +149,7 @@ impl World {
                 cluster: id,
                 member,
                 log: 0,
+                storage: 0,
             },
             vec![first],
         );
@@ -190,12 +197,18 @@ impl World {
                 cluster,
                 member,
                 log: 0,
+                storage: 0,
             },
             view,
         );
     }
 
-    fn lay_down(&mut self, ordinal: u32, data: Data, view: Vec<Member>) {
+    fn lay_down(&mut self, ordinal: u32, mut data: Data, view: Vec<Member>) {
+        // A joiner takes the format of the others; who founds a cluster, its own.
+        let others = self.claims.values().filter_map(|claim| claim.volume.data);
+        let others = others.filter(|other| other.cluster == data.cluster);
+        let own = self.pods.get(&ordinal).map_or(0, |pod| pod.template.minor);
+        data.storage = others.map(|other| other.storage).min().unwrap_or(own);
         if let Some(claim) = self.claims.get_mut(&ordinal) {
             claim.volume.data = Some(data);
         }

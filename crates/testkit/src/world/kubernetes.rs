@@ -5,18 +5,15 @@ use std::collections::BTreeSet;
 use gate::{Action, Data as Found, Grant, Identity, Report, State};
 use plan::observed::{format_id, parse_id};
 
-use crate::world::{Claim, Container, Pod, Volume, World};
+use crate::world::{Claim, Container, Pod, Set, Volume, World};
 
 impl World {
     pub(super) fn run_controllers(&mut self) {
         self.collect_garbage();
-        let Some((owner, replicas)) = self
-            .set
-            .clone()
-            .filter(|(owner, _)| *owner == self.object.uid)
-        else {
+        let Some(set) = self.set.clone().filter(|set| set.owner == self.object.uid) else {
             return;
         };
+        let replicas = set.replicas;
         for (_, pod) in self.pods.range_mut(replicas..) {
             pod.terminating = true;
         }
@@ -27,7 +24,7 @@ impl World {
                 .is_none_or(|claim| !claim.terminating);
             if ready && !self.pods.contains_key(&ordinal) && self.rng.chance(70) {
                 self.make_claim(ordinal);
-                self.make_pod(ordinal, &owner);
+                self.make_pod(ordinal, &set);
             }
         }
     }
@@ -37,7 +34,7 @@ impl World {
         let uid = self.object.uid.clone();
         if self.rng.chance(50) {
             self.small.retain(|_, (owner, _)| *owner == uid);
-            self.set = self.set.take().filter(|(owner, _)| *owner == uid);
+            self.set = self.set.take().filter(|set| set.owner == uid);
         }
         for pod in self.pods.values_mut().filter(|pod| pod.owner != uid) {
             pod.terminating = true;
@@ -68,10 +65,12 @@ impl World {
         }
     }
 
-    fn make_pod(&mut self, ordinal: u32, owner: &str) {
+    fn make_pod(&mut self, ordinal: u32, set: &Set) {
         let pod = Pod {
             uid: self.fresh("pod"),
-            owner: owner.to_owned(),
+            owner: set.owner.clone(),
+            template: set.template.clone(),
+            told_removed: Vec::new(),
             created: self.now,
             terminating: false,
             grant: None,
@@ -99,7 +98,7 @@ impl World {
             return;
         };
         match pod.container.clone() {
-            Container::Down if pod.terminating => (),
+            Container::Down if pod.terminating || pod.template.bad => (),
             Container::Down => self.look(ordinal),
             Container::Waiting(report) => {
                 let grant = pod
@@ -116,12 +115,30 @@ impl World {
 
     /// The agent looks at the volume, and starts etcd or waits.
     fn look(&mut self, ordinal: u32) {
+        self.set_aside(ordinal);
         let Some(volume) = self.claims.get(&ordinal).map(|claim| claim.volume.clone()) else {
             return;
         };
         match judge(&volume, &self.object.uid) {
             None => self.start_on_data(ordinal),
             Some(state) => self.wait(ordinal, state, &volume),
+        }
+    }
+
+    /// Data of a member that was removed, as the agent was told, is never read again.
+    fn set_aside(&mut self, ordinal: u32) {
+        let Some(pod) = self.pods.get(&ordinal) else {
+            return;
+        };
+        if let Some(claim) = self.claims.get_mut(&ordinal)
+            && let Some(data) = claim.volume.data
+            && pod.told_removed.contains(&data.member)
+        {
+            claim.volume = Volume::default();
+            let cluster = self.clusters.get(&data.cluster);
+            if cluster.is_some_and(|c| c.members.iter().any(|m| m.id == data.member)) {
+                self.violate(format!("the data of {ordinal} was set aside before its member went"));
+            }
         }
     }
 

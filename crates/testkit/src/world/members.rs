@@ -23,7 +23,7 @@ impl World {
             return Err("etcdserver: unhealthy cluster".to_owned());
         }
         let new = 0xa000 + self.counter + 1;
-        let limit = if self.object.minor >= 6 {
+        let limit = if self.minors().into_iter().all(|minor| minor >= 6) {
             usize::MAX
         } else {
             1

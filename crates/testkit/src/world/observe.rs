@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::EtcdClusterStatus;
+use api::{ClusterIntent, EtcdClusterStatus};
 use plan::Observed;
 use plan::observed::{Claim, Cluster, Etcd, MemberList, Objects, Pod, Process, Serving};
 use plan::shape::decide_shape;
+use plan::target::decide_target;
 
-use crate::intent::intent;
-use crate::world::{self, Container, NAME, NAMESPACE, World};
+use crate::intent::{intent, newest};
+use crate::world::{self, Container, NAME, NAMESPACE, Set, World};
 
 /// One look: what was seen, and the version of the object it was seen at.
 #[derive(Clone, Debug)]
@@ -37,7 +38,12 @@ impl World {
             now: self.now,
             cluster: self.observe_cluster(),
             objects: Objects {
-                replicas: self.own_set(),
+                replicas: self.own_set().map(|set| set.replicas),
+                template: self.own_set().map(|set| set.template.hash.clone()),
+                kept_template: self
+                    .own_set()
+                    .and_then(|set| Some(set.kept.as_ref()?.hash.clone())),
+                set_uid: self.own_set().map(|_| "set".to_owned()),
                 client_service: self
                     .small
                     .get("client")
@@ -60,6 +66,8 @@ impl World {
     }
 
     fn observe_cluster(&self) -> Cluster {
+        let latched = plan::status::latched(&self.object.status);
+        let intent = self.intent();
         Cluster {
             name: NAME.to_owned(),
             namespace: NAMESPACE.to_owned(),
@@ -67,23 +75,34 @@ impl World {
             generation: self.object.generation,
             deleting: false,
             held_by_predecessor: false,
-            intent: Ok(intent(self.object.size, self.object.minor)),
-            latched: plan::status::latched(&self.object.status),
+            paused: false,
+            target: Some(decide_target(&intent, &latched)),
+            intent: Ok(intent),
+            latched,
         }
     }
 
-    pub(super) fn own_set(&self) -> Option<u32> {
+    /// What the spec asks for.
+    pub fn intent(&self) -> ClusterIntent {
+        let mut intent = intent(self.object.size, self.object.minor);
+        intent.allow_intermediate = self.object.walk;
+        intent.restarted_at = (self.object.edit > 0).then(|| self.object.edit.to_string());
+        intent.storage.when_stopped = self.object.when_stopped;
+        intent.storage.when_scaled = self.object.when_scaled;
+        intent
+    }
+
+    pub(super) fn own_set(&self) -> Option<&Set> {
         self.set
             .as_ref()
-            .filter(|(owner, _)| *owner == self.object.uid)
-            .map(|(_, replicas)| *replicas)
+            .filter(|set| set.owner == self.object.uid)
     }
 
     /// What an earlier object of this name still owns.
     fn former(&self) -> Vec<String> {
         let uid = &self.object.uid;
         let small = self.small.iter().filter(|(_, (owner, _))| owner != uid);
-        let set = self.set.iter().filter(|(owner, _)| owner != uid);
+        let set = self.set.iter().filter(|set| set.owner != *uid);
         let pods = self.pods.iter().filter(|(_, pod)| pod.owner != *uid);
         // A claim that goes with its owner, though it still carries that owner's label.
         let claims = self
@@ -107,6 +126,9 @@ impl World {
                     uid: claim.uid.clone(),
                     ours,
                     terminating: claim.terminating,
+                    requested: Some(10 << 30),
+                    capacity: Some(10 << 30),
+                    expandable: Some(true),
                 },
             )
         });
@@ -130,8 +152,14 @@ impl World {
                 resolvable: !matches!(pod.container, Container::Down),
                 terminating: pod.terminating,
                 ready: matches!(process, Process::Serving(_)),
-                problem: None,
+                problem: pod
+                    .template
+                    .bad
+                    .then(|| "ImagePullBackOff: no such image".to_owned()),
                 outdated: false,
+                template: pod.template.hash.clone(),
+                debug: false,
+                told_removed: pod.told_removed.clone(),
                 grant: pod.grant.clone(),
                 process,
             };
@@ -150,19 +178,25 @@ impl World {
             return Process::Starting;
         }
         let log = self.log_of(process.cluster, process.member);
-        let leader = self
-            .clusters
-            .get(&process.cluster)
-            .and_then(|cluster| cluster.leader);
+        let cluster = self.clusters.get(&process.cluster);
+        let leader = cluster.and_then(|cluster| cluster.leader);
+        let data = self.claims.values().filter_map(|claim| claim.volume.data);
+        let storage = data
+            .filter(|data| (data.cluster, data.member) == (process.cluster, process.member))
+            .map(|data| data.storage);
         Process::Serving(Serving {
             member_id: process.member,
             cluster_id: process.cluster,
-            version: Some(intent(1, self.object.minor).version),
+            version: Some(newest(process.minor)),
             leader: leader.unwrap_or(0),
             raft_index: log,
             applied_index: log,
             errors: Vec::new(),
             view: Some(process.view.iter().map(|member| member.id).collect()),
+            reads: Some(self.has_quorum(process.cluster)),
+            // 3.5 does not tell.
+            storage: storage.min().filter(|_| process.minor > 5),
+            downgrade: cluster.and_then(|cluster| cluster.downgrade),
         })
     }
 
@@ -184,7 +218,7 @@ impl World {
         let Some(shape) = decide_shape(observed) else {
             return Vec::new();
         };
-        self.unwritten(&shape)
+        self.unwritten(observed, &shape)
             .into_iter()
             .map(|object| object.to_string())
             .collect()

@@ -1,0 +1,41 @@
+//! The cluster of an earlier operator: its StatefulSet is taken over in place, its pods go on running, and then they are
+//! rolled onto the gate like any other change. It is known by what its members say, never begun again.
+
+use api::Reason;
+
+use crate::decision::{Decision, LATER, Step};
+use crate::observed::{Latched, Observed, Proven};
+
+pub(super) fn decide(observed: &Observed) -> Option<Decision> {
+    if !observed.objects.predecessor || observed.cluster.latched.cluster_id.is_some() {
+        return None;
+    }
+    let Some(list) = &observed.etcd.members else {
+        let why = "the StatefulSet was made by an earlier operator; it is taken over once a quorum of its members answers, and left alone until then";
+        return Some(Decision::wait(Reason::Adopting, why, LATER));
+    };
+    let running = || {
+        let members = list.members.iter();
+        members.filter_map(|member| observed.serving_as(member.id)?.version)
+    };
+    let Some(version) = running().min() else {
+        let why = "the members of the earlier operator's cluster do not say which release they run";
+        return Some(Decision::wait(Reason::Adopting, why, LATER));
+    };
+    let claims = observed.claims.values();
+    let latched = Latched {
+        cluster_id: Some(list.cluster_id),
+        resumed: true,
+        proven: Some(Proven {
+            template: String::new(),
+            version,
+        }),
+        storage: claims.filter_map(|claim| claim.requested).min(),
+        ..observed.cluster.latched.clone()
+    };
+    let why = format!(
+        "taking over cluster {:x}, which an earlier operator runs",
+        list.cluster_id
+    );
+    Some(Decision::act(Step::Latch(latched), Reason::Adopting, why))
+}

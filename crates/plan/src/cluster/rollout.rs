@@ -1,0 +1,412 @@
+//! Every change but that of the size: the template of the pods, carried to one member at a time. The first member tries
+//! it while the StatefulSet already holds the proven one again, so that a pod that is made anew for any other reason
+//! never meets what nobody has tried. Whoever is unwell goes first, the leader last and only after it has handed over.
+
+use api::Reason;
+use api::v1alpha1::status::TrialIntent;
+
+use crate::cluster::membership::MAX_LAG;
+use crate::cluster::{describe, patience, versions};
+use crate::decision::{Decision, LATER, SOON, Step};
+use crate::observed::{Latched, Member, MemberList, Observed, Pod, Process, Proven, quorum};
+
+/// Goes on with what has begun; growing and shrinking come after it.
+pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let (proven, target) = goal(observed)?;
+    give_up(observed, target)
+        .or_else(|| adopt_what_runs(observed, list, proven, target))
+        .or_else(|| match &observed.cluster.latched.trial {
+            Some(trial) => pursue(observed, list, trial),
+            None => next(observed, list, &proven.template).filter(|_| proven.template == target),
+        })
+}
+
+/// Begins another one, or says on whom it waits.
+pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let (proven, target) = goal(observed)?;
+    if proven.template == target {
+        return outstanding(observed, list, target);
+    }
+    if let Some(trial) = &observed.cluster.latched.trial {
+        return Some(tried(observed, trial));
+    }
+    versions::prepare(observed, list, proven).or_else(|| choose(observed, list, target))
+}
+
+/// The same without a quorum to ask: only pods that run nothing are touched, and a process that comes up is proof
+/// enough, for more cannot be had before there is a quorum again.
+pub(super) fn revive(observed: &Observed) -> Option<Decision> {
+    let (proven, target) = goal(observed)?;
+    if let Some(decision) = give_up(observed, target) {
+        return Some(decision);
+    }
+    let stuck = |(ordinal, pod): (&u32, &Pod)| {
+        let runs_nothing = pod.problem.is_some() && pod.process == Process::Unknown;
+        (runs_nothing && pod.template != target && !pod.terminating)
+            .then(|| (*ordinal, pod.uid.clone()))
+    };
+    let (ordinal, uid) = observed.pods.iter().find_map(stuck)?;
+    let name = observed.member_name(ordinal);
+    if proven.template == target {
+        let why = format!("{name} runs nothing and is made anew as asked for");
+        let step = Step::RestartPod { ordinal, uid };
+        return Some(Decision::act(step, Reason::RollingOut, why));
+    }
+    let version = observed.cluster.target.as_ref()?.intent.version;
+    if version.minor < proven.version.minor {
+        return None;
+    }
+    let comes_up = observed.pods.values().any(|pod| {
+        pod.template == target && pod.problem.is_none() && pod.process != Process::Unknown
+    });
+    if comes_up {
+        let template = target.to_owned();
+        let why = "what is asked for comes up; the others follow";
+        return Some(latch(
+            observed,
+            Some(Proven { template, version }),
+            None,
+            why,
+        ));
+    }
+    let Some(trial) = &observed.cluster.latched.trial else {
+        let why = format!("{name} runs nothing and is to try the change first");
+        let trial = TrialIntent {
+            member: name,
+            template: target.to_owned(),
+            pod_uid: uid,
+        };
+        return Some(latch(observed, None, Some(trial), &why));
+    };
+    let written = observed.objects.template.as_ref() == Some(&trial.template);
+    let chosen = trial.pod_uid == uid && written;
+    chosen.then(|| {
+        let why = format!("{name} is made anew to try the change");
+        let step = Step::RestartPod { ordinal, uid };
+        Decision::act(step, Reason::RollingOut, why)
+    })
+}
+
+/// What is proven and what is asked for, once there is a cluster.
+fn goal(observed: &Observed) -> Option<(&Proven, &str)> {
+    let target = observed.cluster.target.as_ref()?;
+    let latched = &observed.cluster.latched;
+    let proven = latched
+        .proven
+        .as_ref()
+        .filter(|_| latched.cluster_id.is_some())?;
+    Some((proven, &target.template))
+}
+
+/// The edit that is tried was changed or taken back.
+fn give_up(observed: &Observed, target: &str) -> Option<Decision> {
+    let trial = observed.cluster.latched.trial.as_ref()?;
+    (trial.template != target).then(|| {
+        let why = format!(
+            "the change that {} was to try is no longer asked for",
+            trial.member
+        );
+        latch(observed, None, None, &why)
+    })
+}
+
+/// A member that runs well on what is asked for has tried it, however it came to that.
+fn adopt_what_runs(
+    observed: &Observed,
+    list: &MemberList,
+    proven: &Proven,
+    target: &str,
+) -> Option<Decision> {
+    if proven.template == target || versions::prepare(observed, list, proven).is_some() {
+        return None;
+    }
+    let runs = |ordinal: u32| {
+        let pod = observed.pods.get(&ordinal)?;
+        (pod.template == target && !pod.terminating).then_some(())?;
+        let member = observed.member_of(ordinal).filter(|m| !m.learner)?;
+        is_well(observed, list, ordinal, member).then_some(ordinal)
+    };
+    let ordinal = observed.pods.keys().copied().find_map(runs)?;
+    let version = observed.cluster.target.as_ref()?.intent.version;
+    let why = format!(
+        "{} runs well on the new template; the others follow",
+        observed.member_name(ordinal)
+    );
+    let new = Proven {
+        template: target.to_owned(),
+        version,
+    };
+    Some(latch(observed, Some(new), None, &why))
+}
+
+/// The trial, from the moment it is written down until its pod was made anew.
+fn pursue(observed: &Observed, list: &MemberList, trial: &TrialIntent) -> Option<Decision> {
+    let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
+    let Some(pod) = observed.pods.get(&ordinal) else {
+        let why = format!("{} is being made anew to try the change", trial.member);
+        return Some(rolling(observed, list, &why, SOON));
+    };
+    if pod.terminating {
+        let why = format!("{} is being made anew to try the change", trial.member);
+        return Some(rolling(observed, list, &why, SOON));
+    }
+    if pod.template == trial.template {
+        return None;
+    }
+    if pod.uid != trial.pod_uid {
+        // It was made anew, but from the old template: once more.
+        let again = TrialIntent {
+            pod_uid: pod.uid.clone(),
+            ..trial.clone()
+        };
+        let why = format!("{} came back on the old template", trial.member);
+        return Some(latch(observed, None, Some(again), &why));
+    }
+    match restart(observed, list, ordinal) {
+        Some(decision) if observed.objects.template.as_ref() == Some(&trial.template) => {
+            Some(decision)
+        }
+        // The template is written first, by the rule for objects.
+        Some(_) => Some(rolling(
+            observed,
+            list,
+            "writing the template to be tried",
+            SOON,
+        )),
+        None => {
+            let why = format!("{} does not try the change yet", trial.member);
+            Some(latch(observed, None, None, &why))
+        }
+    }
+}
+
+/// Who goes next, and its restart, if the others can spare it.
+fn next(observed: &Observed, list: &MemberList, template: &str) -> Option<Decision> {
+    candidates(observed, list, template)
+        .into_iter()
+        .find_map(|ordinal| restart(observed, list, ordinal))
+}
+
+fn choose(observed: &Observed, list: &MemberList, target: &str) -> Option<Decision> {
+    let candidates = candidates(observed, list, target);
+    let mut members = candidates
+        .into_iter()
+        .filter(|ordinal| observed.member_of(*ordinal).is_some());
+    let ordinal = members.next()?;
+    let pod = observed.pods.get(&ordinal)?;
+    let name = observed.member_name(ordinal);
+    match restart(observed, list, ordinal)?.step {
+        Step::RestartPod { .. } => {
+            let trial = TrialIntent {
+                member: name.clone(),
+                template: target.to_owned(),
+                pod_uid: pod.uid.clone(),
+            };
+            let why = format!("{name} is to try the change first");
+            Some(latch(observed, None, Some(trial), &why))
+        }
+        // Leadership first.
+        _other => restart(observed, list, ordinal),
+    }
+}
+
+/// Pods that were made from another template, in the order in which they are restarted: whoever is unwell, then
+/// followers, then the leader.
+fn candidates(observed: &Observed, list: &MemberList, template: &str) -> Vec<u32> {
+    let mut all: Vec<u32> = observed
+        .pods
+        .iter()
+        .filter(|(_, pod)| pod.template != template && !pod.terminating)
+        .map(|(ordinal, _)| *ordinal)
+        .collect();
+    all.sort_by_key(|ordinal| {
+        let member = observed.member_of(*ordinal);
+        let well = member.is_some_and(|member| is_well(observed, list, *ordinal, member));
+        let leads = member.is_some_and(|member| observed.leader() == Some(member.id));
+        (leads, well, std::cmp::Reverse(*ordinal))
+    });
+    all
+}
+
+/// Restarts a member, after leadership was moved off it; `None` while the others cannot spare it.
+fn restart(observed: &Observed, list: &MemberList, ordinal: u32) -> Option<Decision> {
+    let pod = observed.pods.get(&ordinal)?;
+    if !can_spare(observed, list, ordinal, pod) {
+        return None;
+    }
+    let name = observed.member_name(ordinal);
+    let member = observed.member_of(ordinal);
+    let leads = member.filter(|member| observed.leader() == Some(member.id));
+    let heir = leads.and_then(|leader| heir(observed, list, leader, pod));
+    Some(match heir {
+        Some(heir) => {
+            let step = Step::MoveLeader {
+                to: heir.id,
+                ordinal,
+            };
+            let why = format!(
+                "{name} leads and is to be restarted; {} leads instead",
+                heir.name
+            );
+            Decision::act(step, Reason::RollingOut, progress(observed, list, &why))
+        }
+        None => {
+            let step = Step::RestartPod {
+                ordinal,
+                uid: pod.uid.clone(),
+            };
+            let why = format!("restarting {name}");
+            Decision::act(step, Reason::RollingOut, progress(observed, list, &why))
+        }
+    })
+}
+
+/// The most advanced of the others, best one that will not be restarted itself.
+fn heir<'a>(
+    observed: &Observed,
+    list: &'a MemberList,
+    leader: &Member,
+    leaving: &Pod,
+) -> Option<&'a Member> {
+    let others = list.voters().filter(|voter| voter.id != leader.id);
+    let healthy = others.filter(|voter| observed.is_healthy(voter));
+    healthy.max_by_key(|voter| {
+        let pod = observed
+            .ordinal_of(voter)
+            .and_then(|ordinal| observed.pods.get(&ordinal));
+        let stays = pod.is_some_and(|pod| pod.template != leaving.template);
+        let applied = observed
+            .serving_as(voter.id)
+            .map_or(0, |serving| serving.applied_index);
+        (stays, applied)
+    })
+}
+
+/// Invariant 1: whatever becomes of this pod, the others are a quorum, and all of them are well if it was.
+pub(crate) fn can_spare(observed: &Observed, list: &MemberList, ordinal: u32, pod: &Pod) -> bool {
+    // What runs nothing cannot be missed.
+    if pod.problem.is_some() && pod.serving().is_none() {
+        return true;
+    }
+    let Some(member) = observed.member_of(ordinal) else {
+        return pod.is_unstarted();
+    };
+    if observed.open_grant().is_some() || list.learners().any(|learner| learner.id != member.id) {
+        return false;
+    }
+    let others = || list.voters().filter(|voter| voter.id != member.id);
+    let healthy = others().filter(|voter| observed.is_healthy(voter)).count();
+    let enough = healthy >= quorum(list.voters().count());
+    if observed.is_healthy(member) && !member.learner {
+        let all_well = others().all(|voter| {
+            observed
+                .ordinal_of(voter)
+                .is_some_and(|ordinal| is_well(observed, list, ordinal, voter))
+        });
+        // A single member has nobody to stand in for it.
+        (enough || list.voters().count() == 1) && all_well
+    } else {
+        enough
+    }
+}
+
+/// It takes part, has caught up, answers a linearizable read, and clients are led to it.
+fn is_well(observed: &Observed, list: &MemberList, ordinal: u32, member: &Member) -> bool {
+    let Some(pod) = observed.pods.get(&ordinal) else {
+        return false;
+    };
+    let Some(serving) = pod
+        .serving()
+        .filter(|serving| serving.member_id == member.id)
+    else {
+        return false;
+    };
+    let leader = observed
+        .leader()
+        .and_then(|leader| observed.serving_as(leader));
+    let head = leader.map_or(u64::MAX, |leader| leader.raft_index);
+    let caught_up = head.saturating_sub(serving.applied_index) <= MAX_LAG;
+    let alone = list.voters().count() == 1;
+    observed.is_healthy(member)
+        && caught_up
+        && serving.reads == Some(true)
+        && (pod.ready || alone)
+        && !pod.terminating
+}
+
+/// What was tried does not come up: stop there and say so.
+fn tried(observed: &Observed, trial: &TrialIntent) -> Decision {
+    let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member);
+    let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+    let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
+    let halted = pod.is_some_and(|pod| pod.problem.is_some());
+    let wait = ordinal.map_or(LATER, |ordinal| patience(observed, ordinal));
+    if halted {
+        let why = format!(
+            "{} tries the change and {what}: the others stay as they are; mend the change or take it back",
+            trial.member
+        );
+        return Decision::wait(Reason::RolloutHalted, why, LATER);
+    }
+    let why = format!("{} tries the change and {what}", trial.member);
+    Decision::wait(Reason::RollingOut, why, wait.min(LATER))
+}
+
+/// Some still run on another template, and none of them can be spared now.
+fn outstanding(observed: &Observed, list: &MemberList, template: &str) -> Option<Decision> {
+    let ordinal = *candidates(observed, list, template).first()?;
+    let unwell = list.voters().find_map(|voter| {
+        let at = observed.ordinal_of(voter)?;
+        (!is_well(observed, list, at, voter)).then_some(at)
+    });
+    let why = match unwell {
+        Some(unwell) => {
+            let pod = observed.pods.get(&unwell);
+            let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
+            format!(
+                "waiting for {}, which {what}",
+                observed.member_name(unwell)
+            )
+        }
+        None => format!("{} is restarted next", observed.member_name(ordinal)),
+    };
+    let wait = unwell.map_or(SOON, |unwell| patience(observed, unwell));
+    Some(rolling(observed, list, &why, wait.min(LATER)))
+}
+
+fn rolling(
+    observed: &Observed,
+    list: &MemberList,
+    why: &str,
+    wait: std::time::Duration,
+) -> Decision {
+    Decision::wait(Reason::RollingOut, progress(observed, list, why), wait)
+}
+
+/// How many run on what is asked for.
+fn progress(observed: &Observed, list: &MemberList, why: &str) -> String {
+    let target = observed.cluster.target.as_ref();
+    let template = target.map_or("", |target| target.template.as_str());
+    let done = list.members.iter().filter(|member| {
+        let ordinal = observed.ordinal_of(member);
+        let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+        pod.is_some_and(|pod| pod.template == template && !pod.terminating)
+    });
+    let (done, all) = (done.count(), list.members.len());
+    format!("{done} of {all} members are up to date: {why}")
+}
+
+fn latch(
+    observed: &Observed,
+    proven: Option<Proven>,
+    trial: Option<TrialIntent>,
+    why: &str,
+) -> Decision {
+    let old = &observed.cluster.latched;
+    let latched = Latched {
+        proven: proven.or_else(|| old.proven.clone()),
+        trial,
+        ..old.clone()
+    };
+    Decision::act(Step::Latch(latched), Reason::RollingOut, why)
+}

@@ -1,0 +1,66 @@
+//! Size 0. The data is kept, or deleted where the owner's policy says so: that is written down first, because a
+//! cluster that lost some of its volumes must not be started again on the rest.
+
+use api::Reason;
+use api::v1alpha1::cluster::Retention;
+
+use crate::decision::{Decision, LATER, SETTLED, Step};
+use crate::observed::{Latched, Observed};
+
+pub(super) fn decide(observed: &Observed) -> Option<Decision> {
+    let intent = observed.cluster.intent.as_ref().ok()?;
+    let latched = &observed.cluster.latched;
+    if intent.size != 0 && !latched.ending {
+        return None;
+    }
+    if !observed.pods.is_empty() {
+        let why = format!("{} pods are still stopping", observed.pods.len());
+        return Some(Decision::wait(Reason::Stopping, why, LATER));
+    }
+    let discards = intent.storage.when_stopped == Retention::Delete;
+    if latched.ending || (discards && !observed.claims.is_empty()) {
+        return Some(end(observed));
+    }
+    Some(Decision {
+        step: Step::Nothing,
+        reason: Reason::Stopped,
+        why: if discards {
+            "size is 0: no member runs, and the data was deleted as spec.storage.claimPolicy asks"
+                .to_owned()
+        } else {
+            "size is 0: no member runs, the data is kept".to_owned()
+        },
+        requeue: SETTLED,
+    })
+}
+
+fn end(observed: &Observed) -> Decision {
+    let old = &observed.cluster.latched;
+    if !old.ending {
+        let latched = Latched {
+            ending: true,
+            ..old.clone()
+        };
+        let why = "stopped: the data is to be deleted, as spec.storage.claimPolicy.whenStopped asks";
+        return Decision::act(Step::Latch(latched), Reason::Stopping, why);
+    }
+    if let Some((ordinal, claim)) = observed.claims.iter().find(|(_, claim)| !claim.terminating) {
+        let step = Step::DeleteClaim {
+            ordinal: *ordinal,
+            uid: claim.uid.clone(),
+        };
+        let name = api::names::claim(&observed.cluster.name, *ordinal);
+        return Decision::act(step, Reason::Stopping, format!("deleting {name}"));
+    }
+    if !observed.claims.is_empty() || observed.objects.client_service {
+        let why = "the last claims and the client Service are being deleted";
+        return Decision::wait(Reason::Stopping, why, LATER);
+    }
+    let latched = Latched {
+        incarnation: old.incarnation.saturating_add(1),
+        replicas: None,
+        ..Latched::default()
+    };
+    let why = "the data is gone; the next start is a new life";
+    Decision::act(Step::Latch(latched), Reason::Stopping, why)
+}

@@ -1,0 +1,85 @@
+//! Larger volumes: the claims first, as far as their class can, then the StatefulSet around its running pods, then
+//! etcd's quota, once every volume has grown.
+
+use api::Reason;
+
+use crate::cluster::shrink;
+use crate::decision::{Decision, LATER, Step};
+use crate::observed::{Claim, Latched, MemberList, Observed};
+
+pub(super) fn grow(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let target = observed.cluster.target.as_ref()?;
+    let wanted = target.intent.storage.size.value()?;
+    let claims = || {
+        let members = list.members.iter();
+        members.filter_map(|member| {
+            let ordinal = observed.ordinal_of(member)?;
+            Some((ordinal, observed.claims.get(&ordinal)?))
+        })
+    };
+    let small = claims().find(|(_, claim)| claim.requested.is_some_and(|size| size < wanted));
+    if let Some((ordinal, claim)) = small {
+        return Some(expand(observed, ordinal, claim));
+    }
+    let of_template = observed.objects.claim_template;
+    if of_template.is_some_and(|size| size < wanted) && !shrink::is_under_way(observed) {
+        let uid = observed.objects.set_uid.clone()?;
+        let why = "the StatefulSet is made anew around its pods, for larger claims";
+        return Some(Decision::act(
+            Step::OrphanPods { uid },
+            Reason::Expanding,
+            why,
+        ));
+    }
+    let growing = claims().find(|(_, claim)| claim.capacity.is_some_and(|size| size < wanted));
+    if let Some((ordinal, claim)) = growing {
+        let why = format!(
+            "the volume of {} is being expanded: {} of {wanted} bytes",
+            observed.member_name(ordinal),
+            claim.capacity.unwrap_or_default()
+        );
+        return Some(Decision::wait(Reason::Expanding, why, LATER));
+    }
+    let reached = observed.cluster.latched.storage.unwrap_or(0);
+    (reached < wanted).then(|| {
+        let latched = Latched {
+            storage: Some(wanted),
+            ..observed.cluster.latched.clone()
+        };
+        let why = format!("every volume has {wanted} bytes");
+        Decision::act(Step::Latch(latched), Reason::Expanding, why)
+    })
+}
+
+fn expand(observed: &Observed, ordinal: u32, claim: &Claim) -> Decision {
+    let name = api::names::claim(&observed.cluster.name, ordinal);
+    let size = observed
+        .cluster
+        .target
+        .as_ref()
+        .map(|target| target.intent.storage.size.to_string());
+    let size = size.unwrap_or_default();
+    match claim.expandable {
+        Some(true) => {
+            let why = format!("asking for {size} for {name}");
+            let step = Step::ExpandClaim {
+                ordinal,
+                uid: claim.uid.clone(),
+                size,
+            };
+            Decision::act(step, Reason::Expanding, why)
+        }
+        Some(false) => {
+            let why = format!(
+                "spec.storage.size is {size}, but the storage class of {name} cannot expand volumes (allowVolumeExpansion is not true): allow it there, or take the change back"
+            );
+            Decision::refuse(Reason::Refused, why)
+        }
+        None => {
+            let why = format!(
+                "spec.storage.size is {size}, but the storage class of {name} does not exist (any more), so whether it can expand volumes is not known: make it again, or take the change back"
+            );
+            Decision::refuse(Reason::Refused, why)
+        }
+    }
+}

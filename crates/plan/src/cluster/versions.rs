@@ -1,0 +1,84 @@
+//! What etcd itself must have done before members may run on another line: its data follows the oldest member up only
+//! after the last one, and goes down only by etcd's own protocol.
+
+use api::Reason;
+
+use crate::decision::{Decision, LATER, Step};
+use crate::observed::{MemberList, Observed, Proven, Serving};
+
+/// The step that comes before any member may run on the target's line; `None` when nothing stands in the way.
+pub(super) fn prepare(
+    observed: &Observed,
+    list: &MemberList,
+    proven: &Proven,
+) -> Option<Decision> {
+    let target = observed.cluster.target.as_ref()?.intent.version;
+    cancel(observed, list, target.minor).or_else(|| {
+        if target.minor < proven.version.minor {
+            descend(observed, list, target.minor)
+        } else if target.minor > proven.version.minor {
+            ascend(observed, list, proven.version.minor)
+        } else {
+            None
+        }
+    })
+}
+
+fn members<'a>(
+    observed: &'a Observed,
+    list: &'a MemberList,
+) -> impl Iterator<Item = Option<&'a Serving>> {
+    list.members
+        .iter()
+        .map(|member| observed.serving_as(member.id))
+}
+
+/// A downgrade that is under way to another line is stopped.
+pub(super) fn cancel(observed: &Observed, list: &MemberList, minor: u8) -> Option<Decision> {
+    let under_way = members(observed, list)
+        .flatten()
+        .find_map(|serving| serving.downgrade)?;
+    (under_way != minor).then(|| {
+        let why = format!("the downgrade to 3.{under_way} is no longer asked for");
+        Decision::act(Step::Downgrade { to: None }, Reason::Downgrading, why)
+    })
+}
+
+/// Every member's data must have the format of the line they came to, before the next one is begun.
+fn ascend(observed: &Observed, list: &MemberList, from: u8) -> Option<Decision> {
+    let late = |serving: Option<&Serving>| {
+        serving.is_none_or(|serving| {
+            let runs = serving.version.is_some_and(|version| version.minor >= from);
+            // 3.5 does not tell.
+            let converted = from == 5 || serving.storage.is_some_and(|storage| storage >= from);
+            !(runs && converted)
+        })
+    };
+    let waits = members(observed, list).any(late);
+    waits.then(|| {
+        let why = format!("waiting until the data of every member has the format of 3.{from}");
+        Decision::wait(Reason::RollingOut, why, LATER)
+    })
+}
+
+/// No member of an older line before every member's data says that it can be read there.
+fn descend(observed: &Observed, list: &MemberList, to: u8) -> Option<Decision> {
+    let can_go = |serving: &Serving| {
+        let runs = serving.version.is_some_and(|version| version.minor <= to);
+        runs || serving.storage.is_some_and(|storage| storage <= to)
+    };
+    if members(observed, list).all(|serving| serving.is_some_and(can_go)) {
+        return None;
+    }
+    let under_way = members(observed, list)
+        .flatten()
+        .any(|serving| serving.downgrade == Some(to));
+    let all_healthy = list.members.iter().all(|member| observed.is_healthy(member));
+    Some(if under_way || !all_healthy {
+        let why = format!("waiting until the data of every member has the format of 3.{to}");
+        Decision::wait(Reason::Downgrading, why, LATER)
+    } else {
+        let why = format!("etcd is to prepare its data for 3.{to}");
+        Decision::act(Step::Downgrade { to: Some(to) }, Reason::Downgrading, why)
+    })
+}

@@ -1,0 +1,152 @@
+//! What must hold for changes of what members run on, and for the end of their data.
+
+use api::v1alpha1::cluster::Retention;
+use manifests::Template;
+
+use super::{Violation, ensure};
+use crate::observed::{Latched, Observed, Pod, Process, parse_id, quorum};
+
+/// Pods that are made anew get what is proven; anything else only for a trial that was written down.
+pub(super) fn check_template(observed: &Observed, template: Template) -> Result<(), Violation> {
+    let latched = &observed.cluster.latched;
+    let target = observed.cluster.target.as_ref();
+    let proven = latched
+        .proven
+        .as_ref()
+        .filter(|_| latched.cluster_id.is_some());
+    match template {
+        Template::Live => Ok(()),
+        Template::Kept => {
+            let kept = observed.objects.kept_template.as_ref();
+            let same = proven.is_some_and(|proven| kept == Some(&proven.template));
+            ensure(same, Violation::Unproven)
+        }
+        Template::Render => {
+            let target = target.ok_or(Violation::Unknown)?;
+            let same = proven.is_none_or(|proven| proven.template == target.template);
+            // One that vanished comes back as well as we can make it.
+            ensure(
+                same || observed.objects.template.is_none(),
+                Violation::Unproven,
+            )
+        }
+        Template::Try => {
+            let trial = latched.trial.as_ref().ok_or(Violation::Unproven)?;
+            let target = target.ok_or(Violation::Unknown)?;
+            ensure(trial.template == target.template, Violation::Unproven)
+        }
+    }
+}
+
+/// What is proven was seen to run.
+pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Violation> {
+    let old = &observed.cluster.latched;
+    let Some(proven) = new.proven.as_ref().filter(|_| new.proven != old.proven) else {
+        return Ok(());
+    };
+    if old.proven.is_none() {
+        return Ok(());
+    }
+    let runs = |pod: &Pod| {
+        pod.template == proven.template
+            && match &observed.etcd.members {
+                Some(list) => list.voters().any(|voter| {
+                    let this = pod.serving().map(|serving| serving.member_id) == Some(voter.id);
+                    this && observed.is_healthy(voter)
+                }),
+                // Without a quorum no more can be had than that it comes up.
+                None => pod.process != Process::Unknown,
+            }
+    };
+    ensure(observed.pods.values().any(runs), Violation::Unproven)
+}
+
+/// No voluntary step leaves fewer healthy voters than a quorum, and there is no second disruption.
+pub(super) fn check_restart(
+    observed: &Observed,
+    ordinal: u32,
+    uid: &str,
+) -> Result<(), Violation> {
+    let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
+    ensure(pod.uid == uid, Violation::Unknown)?;
+    let runs_nothing = pod.problem.is_some() && pod.serving().is_none();
+    let latched = &observed.cluster.latched;
+    if runs_nothing || (latched.cluster_id.is_none() && pod.is_unstarted()) {
+        return Ok(());
+    }
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    let Some(member) = observed.member_of(ordinal) else {
+        return ensure(pod.is_unstarted(), Violation::Unknown);
+    };
+    let tries = latched
+        .trial
+        .as_ref()
+        .is_some_and(|trial| trial.pod_uid == uid);
+    let proven = latched
+        .proven
+        .as_ref()
+        .is_some_and(|proven| proven.template != pod.template);
+    ensure(tries || proven, Violation::NotAskedFor)?;
+    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    let (voters, others) = (
+        list.voters().count(),
+        list.voters().filter(|voter| voter.id != member.id),
+    );
+    let healthy = others.filter(|voter| observed.is_healthy(voter)).count();
+    let alone = voters == 1 && !member.learner;
+    ensure(alone || healthy >= quorum(voters), Violation::Quorum)?;
+    // A member that is well goes only while all the others are.
+    let well = observed.is_healthy(member) && !member.learner;
+    ensure(!well || healthy.saturating_add(1) == voters, Violation::Quorum)?;
+    let leads = observed.leader() == Some(member.id);
+    ensure(alone || !leads, Violation::Quorum)
+}
+
+/// Data is prepared for an older release only while every member takes part.
+pub(super) fn check_downgrade(observed: &Observed, to: Option<u8>) -> Result<(), Violation> {
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    let all = list.members.iter().all(|member| observed.is_healthy(member));
+    ensure(to.is_none() || all, Violation::Quorum)
+}
+
+/// Data is called that of a removed member only if that member was removed, on this very claim.
+pub(super) fn check_told(
+    observed: &Observed,
+    ordinal: u32,
+    uid: &str,
+    members: &[u64],
+) -> Result<(), Violation> {
+    let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
+    ensure(pod.uid == uid, Violation::Unknown)?;
+    let removed = |id: &u64| {
+        observed.leaving().any(|leaving| {
+            leaving.ordinal == ordinal
+                && leaving.claim.is_some()
+                && leaving.listed == Some(false)
+                && parse_id(&leaving.intent.member_id) == Some(*id)
+        })
+    };
+    ensure(members.iter().all(removed), Violation::LastCopy)
+}
+
+/// Data ends only by the owner's policy, when nothing runs.
+pub(super) fn check_ending(observed: &Observed, new: &Latched) -> Result<(), Violation> {
+    if !new.ending || observed.cluster.latched.ending {
+        return Ok(());
+    }
+    let intent = observed.cluster.intent.as_ref();
+    let asked = intent.is_ok_and(|intent| {
+        intent.size == 0 && intent.storage.when_stopped == Retention::Delete
+    });
+    ensure(asked && observed.pods.is_empty(), Violation::LastCopy)
+}
+
+/// A new life begins only when nothing is left of the old one.
+pub(super) fn check_end(observed: &Observed, new: &Latched) -> Result<(), Violation> {
+    let nothing = observed.claims.is_empty()
+        && observed.pods.is_empty()
+        && !observed.objects.client_service
+        && new.cluster_id.is_none();
+    let raised = new.incarnation > observed.cluster.latched.incarnation;
+    ensure(nothing && raised, Violation::Forgets)
+}

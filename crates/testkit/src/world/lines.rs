@@ -1,0 +1,105 @@
+//! Lines of etcd: which process may read which data, when data changes its format, and downgrades.
+
+use crate::world::{Container, World};
+
+impl World {
+    /// A process of one line starts on data of another. etcd refuses older lines and panics on data that is two lines
+    /// old; an operator that lets it come to that has made a mistake.
+    pub(super) fn fits(&mut self, ordinal: u32, minor: u8) -> bool {
+        let claim = self.claims.get(&ordinal);
+        let Some(data) = claim.and_then(|claim| claim.volume.data) else {
+            return true;
+        };
+        let fits = minor == data.storage || minor == data.storage + 1;
+        if !fits {
+            self.violate(format!(
+                "3.{minor} was started on data of 3.{}",
+                data.storage
+            ));
+        }
+        fits
+    }
+
+    /// The format follows the oldest member, once all of them are known; downgrades say otherwise.
+    pub(super) fn convert(&mut self) {
+        let ids: Vec<u64> = self.clusters.keys().copied().collect();
+        for id in ids {
+            let Some(cluster) = self.clusters.get(&id).filter(|c| c.leader.is_some()) else {
+                continue;
+            };
+            let members: Vec<u64> = cluster.members.iter().map(|member| member.id).collect();
+            let minors = members
+                .iter()
+                .map(|member| self.process_of(id, *member).map(|process| process.minor));
+            let Some(minors) = minors.collect::<Option<Vec<u8>>>() else {
+                continue;
+            };
+            let Some(oldest) = minors.iter().min().copied() else {
+                continue;
+            };
+            let (downgrade, lucky) = (cluster.downgrade, self.rng.chance(30));
+            let storage = downgrade.map_or(oldest, |to| to.min(oldest));
+            if lucky {
+                self.set_storage(id, storage);
+            }
+            let reached = downgrade.is_some_and(|to| minors.iter().all(|minor| *minor == to));
+            if let Some(cluster) = self.clusters.get_mut(&id).filter(|_| reached && lucky) {
+                cluster.downgrade = None;
+            }
+        }
+    }
+
+    fn set_storage(&mut self, id: u64, storage: u8) {
+        for claim in self.claims.values_mut() {
+            if let Some(data) = claim.volume.data.as_mut().filter(|data| data.cluster == id) {
+                data.storage = storage;
+            }
+        }
+    }
+
+    /// `Downgrade`: one line down from where the cluster is, by a cluster that is all there.
+    pub(super) fn downgrade(&mut self, id: u64, to: Option<u8>) -> Result<(), String> {
+        if !self.has_quorum(id) {
+            return Err("context deadline exceeded".to_owned());
+        }
+        let at = self.pods.keys().find_map(|ordinal| {
+            let data = self.claims.get(ordinal)?.volume.data?;
+            (data.cluster == id).then_some(data.storage)
+        });
+        let Some(cluster) = self.clusters.get_mut(&id) else {
+            return Err("gone".to_owned());
+        };
+        if let Some(to) = to
+            && at != Some(to + 1)
+        {
+            return Err("etcdserver: invalid downgrade target version".to_owned());
+        }
+        cluster.downgrade = to;
+        Ok(())
+    }
+
+    /// How many voters were away at once.
+    pub(super) fn count_away(&mut self) {
+        let served = self.clusters.iter().filter(|(_, c)| c.acknowledged > 0);
+        let away = served.map(|(id, _)| {
+            let running = self.live_voters(*id).len();
+            self.voters(*id).saturating_sub(running)
+        });
+        self.most_away = self.most_away.max(away.max().unwrap_or(0));
+    }
+
+    /// Lines of etcd that run now.
+    pub fn minors(&self) -> Vec<u8> {
+        let running = self.pods.values().filter_map(|pod| match &pod.container {
+            Container::Etcd(process) => Some(process.minor),
+            Container::Down | Container::Waiting(_) => None,
+        });
+        running.collect()
+    }
+
+    /// Hashes of the templates that the pods were made from.
+    pub fn templates(&self) -> Vec<String> {
+        let pods = self.pods.values();
+        pods.map(|pod| pod.template.hash.clone()).collect()
+    }
+}
