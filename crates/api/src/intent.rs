@@ -2,12 +2,19 @@
 //! API server has refused most nonsense already ([`crate::rules`]); what was stored before those rules
 //! existed is judged here.
 
+mod storage;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::v1alpha1::cluster::{ClaimTemplate, EtcdClusterSpec, Retention, Storage};
+use crate::image::ImageIntent;
+use crate::v1alpha1::cluster::{EtcdClusterSpec, Resources};
 use crate::{EtcdVersion, Quantity};
+
+pub use storage::StorageIntent;
 
 /// Repository of the official image.
 pub const DEFAULT_REPOSITORY: &str = "quay.io/coreos/etcd";
@@ -17,10 +24,9 @@ pub const DEFAULT_STORAGE: &str = "10Gi";
 pub const DEFAULT_SIZE: u32 = 3;
 /// Most members we run.
 pub const MAX_SIZE: u32 = 9;
-/// Largest quota that etcd recommends.
-const MAX_QUOTA: u64 = 8 * 1024 * 1024 * 1024;
 
-/// A spec that makes sense, with every default filled in.
+/// A spec that makes sense. What would be rendered differently by another release of ours, if nothing were
+/// said, is kept as it was written, so that [`ClusterIntent`] is what the user wants and not how we do it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterIntent {
     /// Members; 0 is stopped.
@@ -28,28 +34,16 @@ pub struct ClusterIntent {
     /// Release to run.
     pub version: EtcdVersion,
     /// Image to run.
-    pub image: String,
+    pub image: ImageIntent,
     /// Volume of each member.
     pub storage: StorageIntent,
-    /// Requests of the etcd container.
-    pub requests: BTreeMap<String, Quantity>,
-    /// Limits of the etcd container.
-    pub limits: BTreeMap<String, Quantity>,
-}
-
-/// The volume of each member.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StorageIntent {
-    /// Requested size.
-    pub size: Quantity,
-    /// Storage class; the default class when absent.
-    pub class: Option<String>,
-    /// A whole claim to start from.
-    pub template: Option<ClaimTemplate>,
-    /// What happens to the claims with the object.
-    pub when_deleted: Retention,
-    /// etcd's backend quota in bytes.
-    pub quota: u64,
+    /// Requests and limits of the etcd container, as they were written; see [`ClusterIntent::requests`].
+    pub resources: Resources,
+    /// Another release may be reached through releases between.
+    pub allow_intermediate: bool,
+    /// The last wish that every member be restarted, from an annotation of the object and not from its spec:
+    /// whoever parses a spec adds it.
+    pub restarted_at: Option<String>,
 }
 
 /// Why a spec makes no sense.
@@ -61,6 +55,11 @@ pub enum InvalidSpec {
     /// Version.
     #[error("spec.version is {0:?}: write a release of etcd 3.5, 3.6 or 3.7, such as v3.6.16")]
     Version(String),
+    /// A tag that cannot be known.
+    #[error(
+        "spec.repository is {0:?}, whose tags no version implies: write spec.image.tag, such as 3.6.16-0, or spec.image.digest"
+    )]
+    ImageTag(String),
     /// Storage size.
     #[error("spec.storage.size is {0:?}: write a quantity such as 10Gi")]
     StorageSize(String),
@@ -70,21 +69,49 @@ impl ClusterIntent {
     /// Reads a spec.
     pub fn parse(spec: &EtcdClusterSpec) -> Result<Self, InvalidSpec> {
         let version = parse_version(spec.version.as_deref())?;
-        let repository = spec.repository.as_deref().unwrap_or(DEFAULT_REPOSITORY);
-        let resources = spec.resources.clone().unwrap_or_default();
-        let requests = if resources.requests.is_empty() && resources.limits.is_empty() {
-            default_requests()
-        } else {
-            resources.requests
-        };
+        let upgrade = spec.upgrade.clone().unwrap_or_default();
         Ok(Self {
             size: parse_size(spec.size)?,
             version,
-            image: image(repository, version),
-            storage: parse_storage(spec.storage.as_ref())?,
-            requests,
-            limits: resources.limits,
+            image: ImageIntent::parse(spec)?,
+            storage: storage::parse(spec.storage.as_ref())?,
+            resources: spec.resources.clone().unwrap_or_default(),
+            allow_intermediate: upgrade.allow_intermediate,
+            restarted_at: None,
         })
+    }
+
+    /// The image to run, as a pod names it.
+    pub fn image_reference(&self) -> String {
+        self.image.reference(self.version)
+    }
+
+    /// The same on another release; `None` where one image is named, whatever the version.
+    pub fn at_version(&self, version: EtcdVersion) -> Option<Self> {
+        let same = version == self.version || !self.image.is_pinned();
+        same.then(|| Self {
+            version,
+            ..self.clone()
+        })
+    }
+
+    /// What the etcd container requests; something, even if nothing was said.
+    pub fn requests(&self) -> BTreeMap<String, Quantity> {
+        if self.resources.requests.is_empty() && self.resources.limits.is_empty() {
+            default_requests()
+        } else {
+            self.resources.requests.clone()
+        }
+    }
+
+    /// etcd's quota in bytes, in effect now.
+    pub fn quota(&self) -> u64 {
+        self.quota_for(self.storage.bytes_in_force())
+    }
+
+    /// etcd's quota in bytes if volumes had this size.
+    pub fn quota_for(&self, bytes: u64) -> u64 {
+        storage::quota(bytes)
     }
 }
 
@@ -109,111 +136,8 @@ fn parse_version(version: Option<&str>) -> Result<EtcdVersion, InvalidSpec> {
         .ok_or_else(|| InvalidSpec::Version(written.to_owned()))
 }
 
-fn parse_storage(storage: Option<&Storage>) -> Result<StorageIntent, InvalidSpec> {
-    let storage = storage.cloned().unwrap_or_default();
-    let template = storage.volume_claim_template;
-    let of_template = template
-        .as_ref()
-        .and_then(|template| template.spec.resources.as_ref())
-        .and_then(|resources| resources.requests.get("storage").cloned());
-    // The predecessor stored `0` in every object that left the size out.
-    let size = of_template
-        .or(storage.size)
-        .filter(|size| size.value() != Some(0))
-        .unwrap_or_else(|| Quantity(DEFAULT_STORAGE.into()));
-    let bytes = size
-        .value()
-        .ok_or_else(|| InvalidSpec::StorageSize(size.to_string()))?;
-    let class_of_template = template
-        .as_ref()
-        .and_then(|t| t.spec.storage_class_name.clone());
-    Ok(StorageIntent {
-        class: class_of_template.or(storage.storage_class_name),
-        template,
-        when_deleted: storage.claim_policy.unwrap_or_default().when_deleted,
-        // A defragmentation and an incoming snapshot each need a second copy beside the database.
-        quota: (bytes / 5).saturating_mul(2).min(MAX_QUOTA),
-        size,
-    })
-}
-
-/// Official tags carry a `v`.
-fn image(repository: &str, version: EtcdVersion) -> String {
-    format!("{repository}:v{version}")
-}
-
 fn default_requests() -> BTreeMap<String, Quantity> {
     [("cpu", "100m"), ("memory", "128Mi")]
         .map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())))
         .into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(json: &str) -> Result<ClusterIntent, InvalidSpec> {
-        ClusterIntent::parse(&serde_json::from_str(json).unwrap())
-    }
-
-    #[test]
-    fn an_empty_spec_gets_every_default() {
-        let intent = parse("{}").unwrap();
-        assert_eq!(intent.size, 3);
-        assert_eq!(intent.image, "quay.io/coreos/etcd:v3.5.35");
-        assert_eq!(intent.storage.size.0, "10Gi");
-        assert_eq!(intent.storage.quota, 4 * 1024 * 1024 * 1024);
-        assert_eq!(intent.requests["memory"].0, "128Mi");
-    }
-
-    #[test]
-    fn both_spellings_of_a_version_give_the_tag_with_a_v() {
-        assert_eq!(
-            parse(r#"{"version":"3.5.21"}"#).unwrap().image,
-            "quay.io/coreos/etcd:v3.5.21"
-        );
-        assert_eq!(
-            parse(r#"{"version":"v3.5.21"}"#).unwrap().image,
-            "quay.io/coreos/etcd:v3.5.21"
-        );
-    }
-
-    #[test]
-    fn a_stored_storage_size_of_zero_means_the_default() {
-        assert_eq!(
-            parse(r#"{"storage":{"size":"0"}}"#).unwrap().storage.size.0,
-            "10Gi"
-        );
-    }
-
-    #[test]
-    fn what_the_claim_template_says_wins() {
-        let intent = parse(
-            r#"{"storage":{"size":"10Gi","volumeClaimTemplate":{"spec":
-                {"storageClassName":"fast","resources":{"requests":{"storage":"2Gi"}}}}}}"#,
-        )
-        .unwrap();
-        assert_eq!(
-            (
-                intent.storage.size.0.as_str(),
-                intent.storage.class.as_deref()
-            ),
-            ("2Gi", Some("fast"))
-        );
-    }
-
-    #[test]
-    fn nonsense_is_named() {
-        assert_eq!(parse(r#"{"size":4}"#), Err(InvalidSpec::Size(4)));
-        assert_eq!(parse(r#"{"size":-1}"#), Err(InvalidSpec::Size(-1)));
-        assert_eq!(parse(r#"{"size":11}"#), Err(InvalidSpec::Size(11)));
-        assert_eq!(
-            parse(r#"{"version":"3.4.1"}"#),
-            Err(InvalidSpec::Version("3.4.1".into()))
-        );
-        assert_eq!(
-            parse(r#"{"storage":{"size":"lots"}}"#),
-            Err(InvalidSpec::StorageSize("lots".into()))
-        );
-    }
 }

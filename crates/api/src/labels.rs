@@ -1,4 +1,4 @@
-//! Every label, field manager and finalizer.
+//! Every label, annotation, field manager and finalizer.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,18 @@ pub const CLUSTER_UID: &str = "etcd.etcd.io/cluster-uid";
 pub const OPERATOR: &str = "etcd-operator";
 /// Set by the predecessor on every object; ours never sets it, and takes it off when the object goes.
 pub const PREDECESSOR_FINALIZER: &str = "etcd.etcd.io/finalizer";
+
+/// On an `EtcdCluster`: `true` lets the operator look and not act.
+pub const PAUSED_ANNOTATION: &str = "etcd.etcd.io/paused";
+/// On an `EtcdCluster`: a new value restarts every member, one after another. On a pod: the value it was made with.
+pub const RESTARTED_AT_ANNOTATION: &str = "etcd.etcd.io/restartedAt";
+/// On a pod and its template: identity of the template.
+pub const TEMPLATE_ANNOTATION: &str = "etcd.etcd.io/template";
+/// On the StatefulSet: the template that members were seen healthy on.
+pub const KEPT_TEMPLATE_ANNOTATION: &str = "etcd.etcd.io/proven-template";
+/// On every object but claims: identity of what we said when we applied it, so that something that is no longer said
+/// is noticed.
+pub const APPLIED_ANNOTATION: &str = "etcd.etcd.io/applied";
 
 /// Labels that select the pods of a cluster; they never change.
 pub fn selector(cluster: &str) -> BTreeMap<String, String> {

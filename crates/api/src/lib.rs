@@ -3,6 +3,7 @@
 
 pub mod conditions;
 pub mod crd;
+pub mod image;
 pub mod intent;
 pub mod labels;
 pub mod names;

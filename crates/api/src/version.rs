@@ -1,6 +1,9 @@
-//! etcd releases: parsing, and what each line can and cannot do.
+//! etcd releases: parsing, what each line can and cannot do, and the way from one release to another.
 
+use std::cmp::Ordering;
 use std::fmt;
+
+use thiserror::Error;
 
 /// A release of etcd 3, such as 3.6.16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,6 +14,20 @@ pub struct EtcdVersion {
     pub patch: u16,
 }
 
+/// Why a cluster cannot go from one release to another at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "etcd cannot go from v{from} to v{to} at once: first go to v{first}, or set spec.upgrade.allowIntermediate: true"
+)]
+pub struct PathRefused {
+    /// Where it is.
+    pub from: EtcdVersion,
+    /// Where it should go.
+    pub to: EtcdVersion,
+    /// The release between.
+    pub first: EtcdVersion,
+}
+
 impl EtcdVersion {
     /// The newest release of the line that the predecessor defaulted to.
     pub const DEFAULT: Self = Self {
@@ -19,6 +36,15 @@ impl EtcdVersion {
     };
     /// Lines we run.
     pub const SUPPORTED_MINORS: [u8; 3] = [5, 6, 7];
+    /// The newest release of each line, oldest line first.
+    pub const NEWEST: [Self; 3] = [
+        Self::DEFAULT,
+        Self {
+            minor: 6,
+            patch: 16,
+        },
+        Self { minor: 7, patch: 3 },
+    ];
 
     /// Reads `3.6.16` or `v3.6.16`.
     pub fn parse(text: &str) -> Option<Self> {
@@ -28,6 +54,50 @@ impl EtcdVersion {
             minor: minor.parse().ok()?,
             patch: patch.parse().ok()?,
         })
+    }
+
+    /// The newest release of a line.
+    pub fn newest(minor: u8) -> Option<Self> {
+        Self::NEWEST
+            .into_iter()
+            .find(|newest| newest.minor == minor)
+    }
+
+    /// The release to run next on the way from this one to another; `walk` permits releases between.
+    ///
+    /// etcd goes one line at a time, up only from a patch that knows how to hand its data over: from 3.5.32
+    /// (3.5.26 repairs the member list, the later ones what that repair missed) and from 3.6.11. Within a line
+    /// every patch follows every other. Down goes by etcd's own protocol, one line at a time as well.
+    pub fn next_hop(self, to: Self, walk: bool) -> Result<Self, PathRefused> {
+        let between = match self.minor.cmp(&to.minor) {
+            Ordering::Equal => None,
+            Ordering::Less if self.patch < self.floor() => Self::newest(self.minor),
+            Ordering::Less if to.minor.abs_diff(self.minor) > 1 => {
+                Self::newest(self.minor.saturating_add(1))
+            }
+            Ordering::Greater if to.minor.abs_diff(self.minor) > 1 => {
+                Self::newest(self.minor.saturating_sub(1))
+            }
+            Ordering::Less | Ordering::Greater => None,
+        };
+        match between {
+            None => Ok(to),
+            Some(first) if walk => Ok(first),
+            Some(first) => Err(PathRefused {
+                from: self,
+                to,
+                first,
+            }),
+        }
+    }
+
+    /// Lowest patch of this line from which the next line may be reached.
+    fn floor(self) -> u16 {
+        match self.minor {
+            5 => 32,
+            6 => 11,
+            _no_line_above => 0,
+        }
     }
 
     /// `/livez` and `/readyz` exist.
@@ -69,6 +139,56 @@ mod tests {
         for wrong in ["", "3", "3.6", "4.0.0", "3.6.x", "vv3.6.1", "3.6.1.1"] {
             assert_eq!(EtcdVersion::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_way_to_another_release_goes_line_by_line_and_from_patches_that_can() {
+        let v = |text| EtcdVersion::parse(text).unwrap();
+        // From, to, the next release without and with releases between.
+        for (from, to, alone, walking) in [
+            ("3.5.9", "3.5.35", Some("3.5.35"), "3.5.35"),
+            ("3.5.35", "3.5.9", Some("3.5.9"), "3.5.9"),
+            ("3.6.16", "3.6.16", Some("3.6.16"), "3.6.16"),
+            ("3.5.32", "3.6.16", Some("3.6.16"), "3.6.16"),
+            ("3.5.31", "3.6.16", None, "3.5.35"),
+            ("3.5.26", "3.6.16", None, "3.5.35"),
+            ("3.6.11", "3.7.3", Some("3.7.3"), "3.7.3"),
+            ("3.6.10", "3.7.3", None, "3.6.16"),
+            ("3.5.35", "3.7.3", None, "3.6.16"),
+            ("3.5.21", "3.7.3", None, "3.5.35"),
+            ("3.7.3", "3.6.16", Some("3.6.16"), "3.6.16"),
+            ("3.7.0", "3.6.1", Some("3.6.1"), "3.6.1"),
+            ("3.6.1", "3.5.9", Some("3.5.9"), "3.5.9"),
+            ("3.7.3", "3.5.35", None, "3.6.16"),
+        ] {
+            let case = format!("{from} to {to}");
+            assert_eq!(v(from).next_hop(v(to), false).ok(), alone.map(v), "{case}");
+            assert_eq!(v(from).next_hop(v(to), true), Ok(v(walking)), "{case}");
+        }
+    }
+
+    #[test]
+    fn a_walk_always_arrives() {
+        let v = |text| EtcdVersion::parse(text).unwrap();
+        for from in ["3.5.3", "3.5.35", "3.6.0", "3.6.16", "3.7.0", "3.7.3"].map(v) {
+            for to in ["3.5.9", "3.5.35", "3.6.2", "3.6.16", "3.7.3"].map(v) {
+                let mut at = from;
+                for _ in 0..3 {
+                    at = at.next_hop(to, true).unwrap();
+                }
+                assert_eq!(at, to, "from {from}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_refused_way_says_what_to_write() {
+        let v = |text| EtcdVersion::parse(text).unwrap();
+        let refused = v("3.5.35").next_hop(v("3.7.3"), false).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "etcd cannot go from v3.5.35 to v3.7.3 at once: first go to v3.6.16, or set spec.upgrade.allowIntermediate: true"
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent) -> Vec<String> {
     );
     let (client, peer) = (names::CLIENT_PORT, names::PEER_PORT);
     let mut command = vec![
-        "/usr/local/bin/etcd".to_owned(),
+        intent.image.flavour.layout().binary.to_owned(),
         "--name=$(POD_NAME)".to_owned(),
         format!("--data-dir={VOLUME}/data"),
         // `[::]` takes IPv4 as well, on single-stack and dual-stack clusters alike.
@@ -28,7 +28,7 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent) -> Vec<String> {
         format!("--listen-peer-urls=http://[::]:{peer}"),
         format!("--initial-advertise-peer-urls=http://{host}:{peer}"),
         format!("--listen-metrics-urls=http://[::]:{}", names::METRICS_PORT),
-        format!("--quota-backend-bytes={}", intent.storage.quota),
+        format!("--quota-backend-bytes={}", intent.quota()),
         "--auto-compaction-mode=periodic".to_owned(),
         "--auto-compaction-retention=1h".to_owned(),
         "--strict-reconfig-check=true".to_owned(),

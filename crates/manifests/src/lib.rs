@@ -4,6 +4,7 @@
 mod claim;
 pub mod drift;
 mod flags;
+mod hash;
 mod pdb;
 mod pod;
 mod service;
@@ -12,7 +13,9 @@ mod statefulset;
 use api::{ClusterIntent, labels};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+pub use hash::template_hash;
 
 /// Whose objects these are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,14 +124,42 @@ pub fn build_objects(
 }
 
 impl Object {
-    /// Takes over from the live object what cannot be changed any more.
+    /// Takes over from the live object what cannot be changed any more, or what is changed by a step of its own:
+    /// a claim's spec once it exists (its growth), and the claim templates of the StatefulSet.
     pub fn keep_immutable(&mut self, live: &Value) {
-        const TEMPLATES: &str = "/spec/volumeClaimTemplates";
-        if self.kind == Kind::StatefulSet
-            && let (Some(ours), Some(theirs)) =
-                (self.body.pointer_mut(TEMPLATES), live.pointer(TEMPLATES))
+        match self.kind {
+            Kind::StatefulSet => self.keep("/spec/volumeClaimTemplates", live),
+            Kind::PersistentVolumeClaim => self.keep("/spec", live),
+            Kind::ServiceAccount | Kind::Service | Kind::PodDisruptionBudget => {}
+        }
+    }
+
+    /// Leaves the pod template of a live StatefulSet as it is, while no other one is due.
+    pub fn keep_template(&mut self, live: &Value) {
+        if self.kind == Kind::StatefulSet {
+            self.keep("/spec/template", live);
+        }
+    }
+
+    fn keep(&mut self, pointer: &str, live: &Value) {
+        if let (Some(ours), Some(theirs)) = (self.body.pointer_mut(pointer), live.pointer(pointer))
         {
             ours.clone_from(theirs);
+        }
+    }
+
+    /// Notes what this object was rendered to. A claim's spec is taken over from the live one, so nothing of it
+    /// can be missed.
+    fn note_applied(&mut self) {
+        if self.kind == Kind::PersistentVolumeClaim {
+            return;
+        }
+        let applied = hash::applied(self);
+        if let Some(Value::Object(metadata)) = self.body.get_mut("metadata") {
+            let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+            if let Value::Object(annotations) = annotations {
+                annotations.insert(labels::APPLIED_ANNOTATION.to_owned(), json!(applied));
+            }
         }
     }
 }
@@ -138,11 +169,13 @@ fn object<T: serde::Serialize>(
     name: &str,
     body: &T,
 ) -> Result<Object, serde_json::Error> {
-    Ok(Object {
+    let mut object = Object {
         kind,
         name: name.to_owned(),
         body: serde_json::to_value(body)?,
-    })
+    };
+    object.note_applied();
+    Ok(object)
 }
 
 fn build_service_account(owner: &Owner) -> ServiceAccount {

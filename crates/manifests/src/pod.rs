@@ -1,5 +1,7 @@
 //! The pod template: the same for every size, so that a size change restarts nobody.
 
+use std::collections::BTreeMap;
+
 use api::{ClusterIntent, EtcdVersion, labels, names};
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, ContainerPort, DownwardAPIVolumeFile, DownwardAPIVolumeSource,
@@ -11,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::claim::quantities;
-use crate::{Owner, flags};
+use crate::{Owner, flags, template_hash};
 
 /// The unprivileged user that etcd's files belong to.
 const USER: i64 = 65532;
@@ -23,6 +25,7 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent, agent_image: &str) ->
     PodTemplateSpec {
         metadata: Some(ObjectMeta {
             labels: Some(labels::object(&owner.name, "database")),
+            annotations: Some(annotations(intent)),
             ..ObjectMeta::default()
         }),
         spec: Some(PodSpec {
@@ -40,6 +43,17 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent, agent_image: &str) ->
             ..PodSpec::default()
         }),
     }
+}
+
+/// What a pod was made from. The object's own annotations stay out: each `kubectl apply` changes them.
+fn annotations(intent: &ClusterIntent) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    if let Some(at) = &intent.restarted_at {
+        all.insert(labels::RESTARTED_AT_ANNOTATION.to_owned(), at.clone());
+    }
+    let template = template_hash(intent);
+    all.insert(labels::TEMPLATE_ANNOTATION.to_owned(), template);
+    all
 }
 
 /// Brings the agent's binary into the pod.
@@ -77,7 +91,7 @@ fn etcd_container(owner: &Owner, intent: &ClusterIntent) -> Container {
     ];
     Container {
         name: names::ETCD_CONTAINER.to_owned(),
-        image: Some(intent.image.clone()),
+        image: Some(intent.image_reference()),
         command: Some(gate.map(str::to_owned).into()),
         args: Some(flags::build(owner, intent)),
         env: Some(vec![
@@ -90,8 +104,9 @@ fn etcd_container(owner: &Owner, intent: &ClusterIntent) -> Container {
             port("metrics", names::METRICS_PORT),
         ]),
         resources: Some(ResourceRequirements {
-            requests: Some(quantities(&intent.requests)),
-            limits: (!intent.limits.is_empty()).then(|| quantities(&intent.limits)),
+            requests: Some(quantities(&intent.requests())),
+            limits: (!intent.resources.limits.is_empty())
+                .then(|| quantities(&intent.resources.limits)),
             ..ResourceRequirements::default()
         }),
         volume_mounts: Some(vec![

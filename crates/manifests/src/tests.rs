@@ -162,6 +162,73 @@ fn what_cannot_be_changed_is_taken_as_it_is() {
 }
 
 #[test]
+fn a_claim_that_exists_is_not_told_what_it_should_be() {
+    let build = |spec| build_objects(&owner(), &intent(spec), &shape(1), "operator:1").unwrap();
+    let mut live = find(&build("{}"), Kind::PersistentVolumeClaim, "data-db-0").clone();
+    live["spec"]["volumeName"] = "pv-1".into();
+    let grown = build(r#"{"storage":{"size":"20Gi","storageClassName":"fast"}}"#);
+    let mut claim = grown
+        .into_iter()
+        .find(|o| o.kind == Kind::PersistentVolumeClaim)
+        .unwrap();
+    assert!(drift::find(&claim.body, &live).is_some());
+    claim.keep_immutable(&live);
+    assert_eq!(drift::find(&claim.body, &live), None);
+    assert_eq!(claim.body["spec"], live["spec"]);
+}
+
+#[test]
+fn a_template_that_is_not_due_stays_as_it_is() {
+    let build = |spec| {
+        build_objects(&owner(), &intent(spec), &shape(3), "operator:1")
+            .unwrap()
+            .into_iter()
+            .find(|o| o.kind == Kind::StatefulSet)
+            .unwrap()
+    };
+    let live = build("{}").body;
+    let mut next = build(r#"{"resources":{"requests":{"cpu":"1"}}}"#);
+    assert!(drift::find(&next.body, &live).is_some());
+    next.keep_template(&live);
+    assert_eq!(
+        drift::find(&next.body, &live),
+        None,
+        "the template is no part of what was applied"
+    );
+}
+
+#[test]
+fn a_pod_says_which_template_it_was_made_from_and_when_it_was_to_restart() {
+    let mut intent = intent("{}");
+    intent.restarted_at = Some("now".into());
+    let objects = build_objects(&owner(), &intent, &shape(1), "operator:1").unwrap();
+    let annotations = &template(&objects)["metadata"]["annotations"];
+    assert_eq!(annotations["etcd.etcd.io/template"], template_hash(&intent));
+    assert_eq!(annotations["etcd.etcd.io/restartedAt"], "now");
+}
+
+#[test]
+fn what_is_no_longer_said_is_drift() {
+    let said = object(
+        Kind::Service,
+        "a",
+        &json!({"metadata": {}, "spec": {"ports": [1, 2]}}),
+    );
+    let less = object(
+        Kind::Service,
+        "a",
+        &json!({"metadata": {}, "spec": {"ports": [1]}}),
+    );
+    let (said, less) = (said.unwrap().body, less.unwrap().body);
+    assert_eq!(
+        drift::find(&less, &said).as_deref(),
+        Some(".metadata.annotations.etcd.etcd.io/applied")
+    );
+    let claim = object(Kind::PersistentVolumeClaim, "a", &json!({"metadata": {}}));
+    assert_eq!(claim.unwrap().body, json!({"metadata": {}}));
+}
+
+#[test]
 fn the_list_of_objects_names_exactly_what_is_built() {
     for client_service in [false, true] {
         let shape = Shape {

@@ -7,13 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Quantity;
+use crate::image::{Flavour, PullPolicy};
 pub use crate::v1alpha1::status::EtcdClusterStatus;
+pub use crate::v1alpha1::storage::{
+    ClaimMetadata, ClaimPolicy, ClaimTemplate, ClaimTemplateSpec, Retention, Storage,
+};
 
 /// What an etcd cluster should be.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +72,9 @@ pub struct EtcdClusterSpec {
     /// Image repository, without a tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
+    /// What else there is to say about the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
     /// The volume of each member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
@@ -78,93 +84,39 @@ pub struct EtcdClusterSpec {
     /// CPU and memory of each etcd container. Without it 100m CPU and 128Mi memory are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
+    /// How the cluster gets to another release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<Upgrade>,
 }
 
-/// The volume of each member.
+/// What there is to say about an image beside its repository.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Storage {
-    /// Storage class of the claims; the cluster's default class when absent.
+pub struct Image {
+    /// How the image is laid out. When absent it is found from the repository: `Bitnami` if that contains
+    /// `bitnami`, else `Official`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub storage_class_name: Option<String>,
-    /// Size of each volume. etcd's quota is two fifths of it, at most 8 GiB.
+    pub flavour: Option<Flavour>,
+    /// A tag, for repositories whose tags do not follow from `version` (`registry.k8s.io/etcd` needs it:
+    /// `3.6.16-0`). `version` still says which release it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<Quantity>,
-    /// A whole claim, for what the two fields above cannot say (access mode, selector, volume
-    /// attributes). What it states wins over them.
+    pub tag: Option<String>,
+    /// Digest of the image, `sha256:…`; it wins over the tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub volume_claim_template: Option<ClaimTemplate>,
-    /// What happens to the claims when they are no longer in use.
+    pub digest: Option<String>,
+    /// When the kubelet pulls the image; as Kubernetes does it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claim_policy: Option<ClaimPolicy>,
+    pub pull_policy: Option<PullPolicy>,
 }
 
-/// What happens to claims that are no longer in use.
+/// How the cluster gets to another release.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ClaimPolicy {
-    /// When the `EtcdCluster` object is deleted: `Retain` keeps the claims, and an object created anew
-    /// under the same name resumes them; `Delete` deletes them with the object.
+pub struct Upgrade {
+    /// etcd goes one line at a time, and up only from a recent patch of a line. With `true` a `version` that
+    /// is further away is reached through the newest release of each line between; with `false` it is refused.
     #[serde(default)]
-    pub when_deleted: Retention,
-}
-
-/// Whether a claim is kept.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-pub enum Retention {
-    /// Keep it.
-    #[default]
-    Retain,
-    /// Delete it, and the data with it.
-    Delete,
-}
-
-/// A `PersistentVolumeClaim` to copy for each member.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClaimTemplate {
-    /// Labels and annotations to add to each claim.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<ClaimMetadata>,
-    /// The claim's spec.
-    pub spec: ClaimTemplateSpec,
-}
-
-/// Labels and annotations of a claim.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ClaimMetadata {
-    /// Labels to add.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    /// Annotations to add.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
-}
-
-/// The spec of a claim, as Kubernetes has it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClaimTemplateSpec {
-    /// Access modes; `ReadWriteOnce` when absent.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub access_modes: Vec<String>,
-    /// Requested size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resources: Option<Resources>,
-    /// Binds to volumes with these labels only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selector: Option<LabelSelector>,
-    /// Storage class.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub storage_class_name: Option<String>,
-    /// Volume attributes class.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub volume_attributes_class_name: Option<String>,
-    /// `Filesystem`; etcd cannot use a block device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub volume_mode: Option<String>,
+    pub allow_intermediate: bool,
 }
 
 /// Transport security.
