@@ -86,6 +86,15 @@ pub enum Cause {
     /// The members' data differ.
     #[error("the cluster is corrupt")]
     Corrupt,
+    /// The cluster cannot be downgraded to that version: only to the minor before its own.
+    #[error("the cluster cannot be downgraded to this version")]
+    InvalidDowngradeTarget,
+    /// A downgrade is enabled already, for this target or another.
+    #[error("a downgrade is in progress already")]
+    DowngradeInProgress,
+    /// There is no downgrade to cancel. Only etcd 3.5 says so; later ones call it a success.
+    #[error("no downgrade is in progress")]
+    NoDowngrade,
     /// No connection could be opened in time, so nothing was sent.
     #[error("no connection could be opened")]
     Connect {
@@ -140,6 +149,9 @@ impl Cause {
             | Self::BadTransferee
             | Self::NoSpace
             | Self::Corrupt
+            | Self::InvalidDowngradeTarget
+            | Self::DowngradeInProgress
+            | Self::NoDowngrade
             | Self::Connect { .. } => false,
         }
     }
@@ -174,6 +186,9 @@ fn from_etcd(code: Code, text: &str) -> Option<Cause> {
         (Code::Unavailable, "unhealthy cluster") => Some(Cause::UnhealthyCluster),
         (Code::NotFound, "member not found") => Some(Cause::MemberNotFound),
         (Code::ResourceExhausted, "mvcc: database space exceeded") => Some(Cause::NoSpace),
+        (Code::InvalidArgument, "invalid downgrade target version") => {
+            Some(Cause::InvalidDowngradeTarget)
+        }
         (Code::DataLoss, "corrupt cluster") => Some(Cause::Corrupt),
         _ => None,
     }
@@ -199,6 +214,8 @@ fn from_failed_precondition(text: &str) -> Option<Cause> {
         "rpc not supported for learner" => Cause::LearnerUnsupported,
         "not leader" => Cause::NotLeader,
         "bad leader transferee" => Cause::BadTransferee,
+        "cluster has a downgrade job in progress" => Cause::DowngradeInProgress,
+        "no inflight downgrade job" => Cause::NoDowngrade,
         _ => return None,
     })
 }

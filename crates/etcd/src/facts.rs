@@ -21,12 +21,18 @@ pub struct Status {
     pub member_id: u64,
     /// Version of the process, such as `3.6.16`.
     pub version: String,
-    /// Version of the data, `3.6.0` for example; empty below etcd 3.6.
-    pub storage_version: String,
+    /// Version of the data, `3.6.0` for example. Absent below etcd 3.6, and on 3.6 and later as long
+    /// as the data is in the shape of 3.5.
+    pub storage_version: Option<String>,
     /// Bytes the database takes on disk.
     pub db_size: u64,
     /// Bytes of those that hold data.
     pub db_size_in_use: u64,
+    /// Bytes the database may take on disk; absent below etcd 3.6.
+    pub db_size_quota: Option<u64>,
+    /// What the cluster is being downgraded to, `3.5.0` for example; absent when no downgrade is
+    /// enabled, and always below etcd 3.6.
+    pub downgrade: Option<String>,
     /// Member ID of the leader; 0 when the member knows of none.
     pub leader: u64,
     /// Last committed index the member knows of.
@@ -51,9 +57,16 @@ impl Status {
             cluster_id: header.cluster_id,
             member_id: header.member_id,
             version: answer.version,
-            storage_version: answer.storage_version,
+            storage_version: Some(answer.storage_version).filter(|version| !version.is_empty()),
             db_size: u64::try_from(answer.db_size).unwrap_or_default(),
             db_size_in_use: u64::try_from(answer.db_size_in_use).unwrap_or_default(),
+            db_size_quota: u64::try_from(answer.db_size_quota)
+                .ok()
+                .filter(|quota| *quota != 0),
+            downgrade: answer
+                .downgrade_info
+                .filter(|info| info.enabled)
+                .map(|info| info.target_version),
             leader: answer.leader,
             raft_index: answer.raft_index,
             raft_term: answer.raft_term,
@@ -62,6 +75,27 @@ impl Status {
             is_learner: answer.is_learner,
             revision: header.revision,
         })
+    }
+}
+
+/// What to do about a downgrade of the cluster by one minor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DowngradeAction {
+    /// Ask whether it could be enabled; changes nothing.
+    Validate,
+    /// Let the data be brought into the shape of the older minor, and members of it in.
+    Enable,
+    /// Take that back.
+    Cancel,
+}
+
+impl DowngradeAction {
+    pub(crate) fn to_proto(self) -> i32 {
+        match self {
+            Self::Validate => 0,
+            Self::Enable => 1,
+            Self::Cancel => 2,
+        }
     }
 }
 

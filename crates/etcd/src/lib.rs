@@ -18,7 +18,7 @@ mod proto;
 
 pub use connect::{BoxFuture, BoxStream, ByteStream, Connect, DirectTcp, Target};
 pub use error::{Cause, Error};
-pub use facts::{Consistency, KeyValue, MemberInfo, MemberList, Status};
+pub use facts::{Consistency, DowngradeAction, KeyValue, MemberInfo, MemberList, Status};
 pub use gate_report::{GateAnswer, gate_report};
 pub use member::Member;
 pub use pool::{Pool, Security};

@@ -14,7 +14,7 @@ use tonic_prost::ProstCodec;
 
 use crate::connect::Target;
 use crate::error::{Cause, Error};
-use crate::facts::{Consistency, KeyValue, MemberInfo, MemberList, Status};
+use crate::facts::{Consistency, DowngradeAction, KeyValue, MemberInfo, MemberList, Status};
 use crate::pool::{Sender, Slot};
 use crate::{DEFAULT_DEADLINE, proto};
 
@@ -30,6 +30,7 @@ type Rpc = (&'static str, &'static str);
 
 const STATUS: Rpc = ("status", "/etcdserverpb.Maintenance/Status");
 const MOVE_LEADER: Rpc = ("move leader", "/etcdserverpb.Maintenance/MoveLeader");
+const DOWNGRADE: Rpc = ("downgrade", "/etcdserverpb.Maintenance/Downgrade");
 const MEMBER_LIST: Rpc = ("member list", "/etcdserverpb.Cluster/MemberList");
 const MEMBER_ADD: Rpc = ("member add", "/etcdserverpb.Cluster/MemberAdd");
 const MEMBER_REMOVE: Rpc = ("member remove", "/etcdserverpb.Cluster/MemberRemove");
@@ -112,6 +113,35 @@ impl Member {
             .map(|proto::Done {}| ())
     }
 
+    /// Validates, enables or cancels a downgrade of the whole cluster to `target`, which is a minor
+    /// (`3.5`) or a release of it (`3.5.35`); etcd drops the patch. Any voter takes this.
+    ///
+    /// Nothing of `target` is looked at by a cancel, which etcd 3.6 and later answer with success even
+    /// when it failed: look at [`Status::downgrade`] afterwards.
+    pub async fn downgrade(&self, action: DowngradeAction, target: &str) -> Result<(), Error> {
+        let request = proto::DowngradeRequest {
+            action: action.to_proto(),
+            version: target.to_owned(),
+        };
+        self.call(DOWNGRADE, request).await.map(|proto::Done {}| ())
+    }
+
+    /// Reads with a quorum behind the answer, through this very member, without needing any key to
+    /// exist; the revision it has reached. What succeeds here has a leader, and has applied
+    /// everything that was committed when it was asked.
+    pub async fn read_linearizable(&self) -> Result<i64, Error> {
+        let request = proto::RangeRequest {
+            // The key etcd's own health check reads.
+            key: b"health".to_vec(),
+            limit: 1,
+            serializable: false,
+            count_only: true,
+        };
+        let answer: proto::RangeResponse = self.call(RANGE, request).await?;
+        let header = answer.header.ok_or_else(|| self.headless(RANGE))?;
+        Ok(header.revision)
+    }
+
     /// Writes a key and returns the revision that holds it.
     pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<i64, Error> {
         let request = proto::PutRequest {
@@ -132,7 +162,9 @@ impl Member {
         let serializable = consistency == Consistency::Local;
         let request = proto::RangeRequest {
             key: key.to_vec(),
+            limit: 0,
             serializable,
+            count_only: false,
         };
         let answer: proto::RangeResponse = self.call(RANGE, request).await?;
         Ok(answer.kvs.into_iter().next().map(KeyValue::from_proto))

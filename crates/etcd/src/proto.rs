@@ -41,6 +41,27 @@ pub(crate) struct StatusResponse {
     pub(crate) is_learner: bool,
     #[prost(string, tag = "11")]
     pub(crate) storage_version: String,
+    #[prost(int64, tag = "12")]
+    pub(crate) db_size_quota: i64,
+    #[prost(message, optional, tag = "13")]
+    pub(crate) downgrade_info: Option<DowngradeInfo>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct DowngradeInfo {
+    #[prost(bool, tag = "1")]
+    pub(crate) enabled: bool,
+    #[prost(string, tag = "2")]
+    pub(crate) target_version: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct DowngradeRequest {
+    /// 0 validates, 1 enables, 2 cancels.
+    #[prost(int32, tag = "1")]
+    pub(crate) action: i32,
+    #[prost(string, tag = "2")]
+    pub(crate) version: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -120,12 +141,18 @@ pub(crate) struct PutResponse {
 pub(crate) struct RangeRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) key: Vec<u8>,
+    #[prost(int64, tag = "3")]
+    pub(crate) limit: i64,
     #[prost(bool, tag = "7")]
     pub(crate) serializable: bool,
+    #[prost(bool, tag = "9")]
+    pub(crate) count_only: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RangeResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) header: Option<ResponseHeader>,
     #[prost(message, repeated, tag = "2")]
     pub(crate) kvs: Vec<KeyValue>,
 }

@@ -68,10 +68,38 @@ fn every_known_refusal_has_its_own_meaning_and_a_known_outcome() {
         (DataLoss, "corrupt cluster", "Corrupt"),
     ];
     for (code, text, expected) in table {
-        let cause = cause(code, &format!("etcdserver: {text}"));
-        assert_eq!(name(&cause), expected, "{text}");
-        assert!(!cause.outcome_is_unknown(), "{text}");
+        is_known(code, text, expected);
     }
+}
+
+#[test]
+fn every_refusal_of_a_downgrade_has_its_own_meaning_and_a_known_outcome() {
+    use Code::{FailedPrecondition, InvalidArgument};
+    for (code, text, expected) in [
+        (
+            InvalidArgument,
+            "invalid downgrade target version",
+            "InvalidDowngradeTarget",
+        ),
+        (
+            FailedPrecondition,
+            "cluster has a downgrade job in progress",
+            "DowngradeInProgress",
+        ),
+        (
+            FailedPrecondition,
+            "no inflight downgrade job",
+            "NoDowngrade",
+        ),
+    ] {
+        is_known(code, text, expected);
+    }
+}
+
+fn is_known(code: Code, text: &str, expected: &str) {
+    let cause = cause(code, &format!("etcdserver: {text}"));
+    assert_eq!(name(&cause), expected, "{text}");
+    assert!(!cause.outcome_is_unknown(), "{text}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub(crate) async fn a_lone_member_tells_who_it_is(binary: PathBuf) {
     );
     assert_eq!((read.create_revision, read.version), (revision, 1));
     assert_eq!(member.get(b"none", Local).await.unwrap(), None);
+    assert_eq!(member.read_linearizable().await.unwrap(), revision);
 
     let status = member.status().await.unwrap();
     assert!(binary.ends_with(format!("{}/etcd", status.version)));
@@ -34,6 +35,9 @@ pub(crate) async fn a_lone_member_tells_who_it_is(binary: PathBuf) {
     assert!(status.raft_index >= status.raft_applied_index);
     assert!(status.db_size >= status.db_size_in_use && status.db_size_in_use > 0);
     assert_eq!((status.is_learner, status.errors), (false, vec![]));
+    let is_newer = !status.version.starts_with("3.5.");
+    assert_eq!(status.db_size_quota, is_newer.then_some(2 << 30));
+    assert_eq!(status.downgrade, None);
 
     let list = member.member_list(Linearizable).await.unwrap();
     assert_eq!(
@@ -69,6 +73,8 @@ pub(crate) async fn without_a_quorum_only_local_answers_remain(binary: PathBuf) 
 
     let hasty = survivor.clone().with_deadline(Duration::from_millis(300));
     let unanswered = hasty.member_list(Linearizable).await.unwrap_err();
+    assert!(unanswered.outcome_is_unknown(), "{unanswered:?}");
+    let unanswered = hasty.read_linearizable().await.unwrap_err();
     assert!(unanswered.outcome_is_unknown(), "{unanswered:?}");
     let list = survivor.member_list(Local).await.unwrap();
     assert_eq!(list.members.len(), 2);
