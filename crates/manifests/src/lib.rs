@@ -37,8 +37,26 @@ pub struct Shape {
     pub min_available: u32,
     /// Clients may connect: the cluster has formed.
     pub client_service: bool,
+    /// Clients are let in no more, because the data is about to end.
+    pub closing: bool,
     /// Ordinals whose claims are ours to make and label.
     pub claims: Vec<u32>,
+    /// What pods are made from.
+    pub template: Template,
+}
+
+/// What pods are made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Template {
+    /// What is asked for.
+    #[default]
+    Render,
+    /// What is asked for, while what was there before is kept beside it.
+    Try,
+    /// What is there, whatever that is.
+    Live,
+    /// What was kept.
+    Kept,
 }
 
 /// A kind of object that we write.

@@ -155,7 +155,7 @@ fn check_latch(observed: &Observed, new: &crate::observed::Latched) -> Result<()
 /// A wait may be written down only while it stands and no member is listed for it: otherwise an ID that was
 /// granted to an earlier wait would be granted again.
 fn check_join(observed: &Observed, join: &JoinIntent) -> Result<(), Violation> {
-    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    ensure(observed.etcd.members.is_some(), Violation::Unknown)?;
     let waits = |(ordinal, pod): &(&u32, &Pod)| {
         observed.member_name(**ordinal) == join.member
             && pod.uid == join.pod_uid

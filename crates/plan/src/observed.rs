@@ -94,6 +94,8 @@ pub struct Proven {
     pub template: String,
     /// The release in it.
     pub version: EtcdVersion,
+    /// Every member runs on it.
+    pub everywhere: bool,
 }
 
 /// The objects that should exist.
@@ -256,7 +258,6 @@ impl MemberList {
     pub fn learners(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| member.learner)
     }
-
 }
 
 /// How many of so many voters are a quorum.

@@ -46,6 +46,7 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
             Some(Proven {
                 template: proven.template.clone(),
                 version: EtcdVersion::parse(&proven.version)?,
+                everywhere: proven.everywhere,
             })
         }),
         trial: status.trial.clone(),
@@ -68,6 +69,7 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
         proven: latched.proven.as_ref().map(|proven| ProvenTemplate {
             template: proven.template.clone(),
             version: proven.version.to_string(),
+            everywhere: proven.everywhere,
         }),
         trial: latched.trial.clone(),
         storage_bytes: latched.storage.and_then(|bytes| i64::try_from(bytes).ok()),

@@ -3,7 +3,7 @@
 
 use api::{ClusterIntent, EtcdVersion};
 
-use crate::observed::Latched;
+use crate::observed::{Latched, Proven};
 
 /// What to run next.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub fn decide_target(intent: &ClusterIntent, latched: &Latched) -> Target {
     let Some(proven) = proven else {
         return target(wanted, None);
     };
-    match reach(&wanted, proven.version) {
+    match reach(&wanted, proven) {
         Ok(intent) => target(intent, None),
         Err(why) => {
             // Everything stays as it is; a StatefulSet that vanished comes back on the release that runs.
@@ -39,9 +39,15 @@ pub fn decide_target(intent: &ClusterIntent, latched: &Latched) -> Target {
     }
 }
 
-fn reach(wanted: &ClusterIntent, from: EtcdVersion) -> Result<ClusterIntent, String> {
-    let hop = EtcdVersion::next_hop(from, wanted.version, wanted.allow_intermediate)
-        .map_err(|refused| refused.to_string())?;
+/// One release at a time: a line of etcd reaches every member before the next one is begun.
+fn reach(wanted: &ClusterIntent, proven: &Proven) -> Result<ClusterIntent, String> {
+    let from = proven.version;
+    let hop = if wanted.version.minor > from.minor && !proven.everywhere {
+        from
+    } else {
+        EtcdVersion::next_hop(from, wanted.version, wanted.allow_intermediate)
+            .map_err(|refused| refused.to_string())?
+    };
     if hop == wanted.version {
         return Ok(wanted.clone());
     }

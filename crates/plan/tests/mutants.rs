@@ -129,7 +129,7 @@ fn token(observed: &Observed) -> String {
 
 /// Invariant 1: removes a member that lost its data without asking whether a quorum remains.
 fn removes_without_quorum(observed: &Observed) -> Option<Step> {
-    let list = list(observed)?;
+    list(observed)?;
     blank(observed).find_map(|(ordinal, _, nonce)| {
         let member = observed
             .member_of(ordinal)
@@ -144,11 +144,12 @@ fn removes_without_quorum(observed: &Observed) -> Option<Step> {
 
 /// Invariant 1: adds the next member while one that was let through has not been heard of.
 fn adds_while_a_grant_is_open(observed: &Observed) -> Option<Step> {
-    let list = list(observed).filter(|_| observed.open_grant().is_some())?;
+    list(observed).filter(|_| observed.open_grant().is_some())?;
     blank(observed).find_map(|(ordinal, pod, _)| {
         let peer_url = observed.peer_url(ordinal);
         let may = observed.may_join(ordinal, pod, pod.blank()?);
-        (may && observed.member_of(ordinal).is_none()).then_some(Step::AddLearner { ordinal, peer_url })
+        (may && observed.member_of(ordinal).is_none())
+            .then_some(Step::AddLearner { ordinal, peer_url })
     })
 }
 
@@ -188,6 +189,8 @@ fn changes_the_founder(observed: &Observed) -> Option<Step> {
 /// Invariant 2: lets clients in at once.
 fn publishes_clients_early(observed: &Observed) -> Option<Step> {
     let shape = Shape {
+        closing: false,
+        template: manifests::Template::Live,
         replicas: 3,
         client_service: true,
         claims: vec![0, 1, 2],
@@ -256,7 +259,7 @@ fn answers_a_former_wait(observed: &Observed) -> Option<Step> {
 
 /// Invariant 3: writes down a wait though a member is listed for it.
 fn latches_a_join_for_a_listed_member(observed: &Observed) -> Option<Step> {
-    let list = list(observed)?;
+    list(observed)?;
     let (ordinal, pod, nonce) = blank(observed).find(|(ordinal, pod, _)| {
         let listed = observed.member_of(*ordinal).is_some();
         listed
@@ -314,11 +317,12 @@ fn promotes_a_lagging_learner(observed: &Observed) -> Option<Step> {
 
 /// Invariant 4: adds a second learner wherever it can.
 fn adds_a_learner_too_many(observed: &Observed) -> Option<Step> {
-    let list = list(observed).filter(|list| list.learners().next().is_some())?;
+    list(observed).filter(|list| list.learners().next().is_some())?;
     blank(observed).find_map(|(ordinal, pod, _)| {
         let peer_url = observed.peer_url(ordinal);
         let may = observed.may_join(ordinal, pod, pod.blank()?);
-        (may && observed.member_of(ordinal).is_none()).then_some(Step::AddLearner { ordinal, peer_url })
+        (may && observed.member_of(ordinal).is_none())
+            .then_some(Step::AddLearner { ordinal, peer_url })
     })
 }
 
@@ -345,7 +349,7 @@ fn discards_without_need(observed: &Observed) -> Option<Step> {
 
 /// Invariant 7: removes a member because it does not answer.
 fn removes_on_unknown(observed: &Observed) -> Option<Step> {
-    let list = list(observed)?;
+    list(observed)?;
     observed.pods.iter().find_map(|(ordinal, pod)| {
         let silent = pod.process == plan::observed::Process::Unknown;
         let member = observed.member_of(*ordinal).filter(|_| silent)?;

@@ -310,6 +310,7 @@ impl Scene {
                     self.asked_for()
                 },
                 version: intent(1, self.minor).version,
+                everywhere: self.slots.iter().all(|slot| !slot.outdated),
             }),
             trial: self.trial.map(|ordinal| TrialIntent {
                 member: names::member(NAME, ordinal),

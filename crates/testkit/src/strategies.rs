@@ -184,7 +184,8 @@ fn rolling_slots() -> impl Strategy<Value = Vec<Slot>> {
         ready: false,
         ..Slot::voter()
     };
-    let one = prop_oneof![4 => Just(outdated), 4 => Just(Slot::voter()), 1 => Just(stuck), 1 => slot()];
+    let one =
+        prop_oneof![4 => Just(outdated), 4 => Just(Slot::voter()), 1 => Just(stuck), 1 => slot()];
     prop::collection::vec(one, 1..6)
 }
 

@@ -79,13 +79,18 @@ pub struct EtcdClusterStatus {
 }
 
 /// A pod template that members are known to run on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct ProvenTemplate {
     /// Its hash; empty for what an earlier operator left.
     #[serde(default)]
     pub template: String,
     /// The etcd release in it.
     pub version: String,
+    /// Every member runs on it.
+    #[serde(default)]
+    pub everywhere: bool,
 }
 
 /// Who tries another template.

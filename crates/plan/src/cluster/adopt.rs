@@ -29,6 +29,7 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
         proven: Some(Proven {
             template: String::new(),
             version,
+            everywhere: true,
         }),
         storage: claims.filter_map(|claim| claim.requested).min(),
         ..observed.cluster.latched.clone()

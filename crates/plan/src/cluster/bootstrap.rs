@@ -50,6 +50,7 @@ fn formed(observed: &Observed) -> Option<Decision> {
             proven: Some(Proven {
                 template: pod.template.clone(),
                 version,
+                everywhere: true,
             }),
             storage: target.intent.storage.size.value(),
             ..observed.cluster.latched.clone()

@@ -39,7 +39,6 @@ const RULES: &[Rule] = &[
     incomplete,
     storage::grow,
     refused,
-    debug,
 ];
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
@@ -60,6 +59,10 @@ fn remember(observed: &Observed, list: &MemberList) -> Option<Decision> {
         Some(Proven {
             template: pod.template.clone(),
             version: pod.serving()?.version?,
+            everywhere: observed
+                .pods
+                .values()
+                .all(|other| other.template == pod.template),
         })
     })?;
     let sizes = observed.claims.values().filter_map(|claim| claim.requested);
@@ -381,7 +384,7 @@ fn company(observed: &Observed, list: &MemberList) -> Option<String> {
 }
 
 /// Nothing to do, and yet not there: say on whom we wait.
-fn incomplete(observed: &Observed, list: &MemberList) -> Option<Decision> {
+fn incomplete(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
     (0..size).find_map(|ordinal| {
         let name = observed.member_name(ordinal);
@@ -409,21 +412,4 @@ fn incomplete(observed: &Observed, list: &MemberList) -> Option<Decision> {
 fn refused(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let why = observed.cluster.target.as_ref()?.refused.as_ref()?;
     Some(Decision::refuse(Reason::Refused, why.clone()))
-}
-
-/// The container for debugging joins a running pod; it is no reason to restart one.
-fn debug(observed: &Observed, _: &MemberList) -> Option<Decision> {
-    let intent = observed.cluster.intent.as_ref().ok();
-    intent.filter(|intent| intent.debug.is_some())?;
-    let lacks = |pod: &Pod| !pod.debug && !pod.terminating && pod.serving().is_some();
-    let (ordinal, pod) = observed.pods.iter().find(|(_, pod)| lacks(pod))?;
-    let step = Step::AddDebug {
-        ordinal: *ordinal,
-        uid: pod.uid.clone(),
-    };
-    let why = format!(
-        "{} gets the container for debugging",
-        observed.member_name(*ordinal)
-    );
-    Some(Decision::act(step, Reason::ApplyingObjects, why))
 }

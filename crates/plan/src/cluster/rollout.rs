@@ -25,12 +25,24 @@ pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> 
 pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let (proven, target) = goal(observed)?;
     if proven.template == target {
-        return outstanding(observed, list, target);
+        return outstanding(observed, list, target).or_else(|| complete(observed, proven));
     }
     if let Some(trial) = &observed.cluster.latched.trial {
         return Some(tried(observed, trial));
     }
     versions::prepare(observed, list, proven).or_else(|| choose(observed, list, target))
+}
+
+/// It has reached everybody.
+fn complete(observed: &Observed, proven: &Proven) -> Option<Decision> {
+    (!proven.everywhere).then(|| {
+        let done = Proven {
+            everywhere: true,
+            ..proven.clone()
+        };
+        let why = format!("every member runs on v{} as asked for", proven.version);
+        latch(observed, Some(done), None, &why)
+    })
 }
 
 /// The same without a quorum to ask: only pods that run nothing are touched, and a process that comes up is proof
@@ -60,14 +72,13 @@ pub(super) fn revive(observed: &Observed) -> Option<Decision> {
         pod.template == target && pod.problem.is_none() && pod.process != Process::Unknown
     });
     if comes_up {
-        let template = target.to_owned();
         let why = "what is asked for comes up; the others follow";
-        return Some(latch(
-            observed,
-            Some(Proven { template, version }),
-            None,
-            why,
-        ));
+        let new = Proven {
+            template: target.to_owned(),
+            version,
+            everywhere: false,
+        };
+        return Some(latch(observed, Some(new), None, why));
     }
     let Some(trial) = &observed.cluster.latched.trial else {
         let why = format!("{name} runs nothing and is to try the change first");
@@ -135,6 +146,7 @@ fn adopt_what_runs(
     let new = Proven {
         template: target.to_owned(),
         version,
+        everywhere: false,
     };
     Some(latch(observed, Some(new), None, &why))
 }
@@ -142,14 +154,15 @@ fn adopt_what_runs(
 /// The trial, from the moment it is written down until its pod was made anew.
 fn pursue(observed: &Observed, list: &MemberList, trial: &TrialIntent) -> Option<Decision> {
     let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
-    let Some(pod) = observed.pods.get(&ordinal) else {
+    if observed.member_of(ordinal).is_none() {
+        let why = format!("{} is no member any more and tries nothing", trial.member);
+        return Some(latch(observed, None, None, &why));
+    }
+    let pod = observed.pods.get(&ordinal).filter(|pod| !pod.terminating);
+    let Some(pod) = pod else {
         let why = format!("{} is being made anew to try the change", trial.member);
         return Some(rolling(observed, list, &why, SOON));
     };
-    if pod.terminating {
-        let why = format!("{} is being made anew to try the change", trial.member);
-        return Some(rolling(observed, list, &why, SOON));
-    }
     if pod.template == trial.template {
         return None;
     }
@@ -363,10 +376,7 @@ fn outstanding(observed: &Observed, list: &MemberList, template: &str) -> Option
         Some(unwell) => {
             let pod = observed.pods.get(&unwell);
             let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
-            format!(
-                "waiting for {}, which {what}",
-                observed.member_name(unwell)
-            )
+            format!("waiting for {}, which {what}", observed.member_name(unwell))
         }
         None => format!("{} is restarted next", observed.member_name(ordinal)),
     };

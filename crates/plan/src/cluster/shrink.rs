@@ -84,8 +84,7 @@ pub(super) fn delete_claim(observed: &Observed, list: &MemberList) -> Option<Dec
         let claim = leaving
             .claim
             .filter(|claim| !claim.terminating && goes(observed, &leaving))?;
-        let gone =
-            leaving.listed == Some(false) && observed.member_of(leaving.ordinal).is_none();
+        let gone = leaving.listed == Some(false) && observed.member_of(leaving.ordinal).is_none();
         gone.then(|| {
             let step = Step::DeleteClaim {
                 ordinal: leaving.ordinal,

@@ -41,7 +41,8 @@ fn end(observed: &Observed) -> Decision {
             ending: true,
             ..old.clone()
         };
-        let why = "stopped: the data is to be deleted, as spec.storage.claimPolicy.whenStopped asks";
+        let why =
+            "stopped: the data is to be deleted, as spec.storage.claimPolicy.whenStopped asks";
         return Decision::act(Step::Latch(latched), Reason::Stopping, why);
     }
     if let Some((ordinal, claim)) = observed.claims.iter().find(|(_, claim)| !claim.terminating) {

@@ -7,11 +7,7 @@ use crate::decision::{Decision, LATER, Step};
 use crate::observed::{MemberList, Observed, Proven, Serving};
 
 /// The step that comes before any member may run on the target's line; `None` when nothing stands in the way.
-pub(super) fn prepare(
-    observed: &Observed,
-    list: &MemberList,
-    proven: &Proven,
-) -> Option<Decision> {
+pub(super) fn prepare(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
     let target = observed.cluster.target.as_ref()?.intent.version;
     cancel(observed, list, target.minor).or_else(|| {
         if target.minor < proven.version.minor {
@@ -61,20 +57,27 @@ fn ascend(observed: &Observed, list: &MemberList, from: u8) -> Option<Decision> 
     })
 }
 
-/// No member of an older line before every member's data says that it can be read there.
+/// No member of an older line before every member's data says that it can be read there, and nothing can change that
+/// under way: a member of that line that runs, or a downgrade that etcd was asked for.
 fn descend(observed: &Observed, list: &MemberList, to: u8) -> Option<Decision> {
-    let can_go = |serving: &Serving| {
-        let runs = serving.version.is_some_and(|version| version.minor <= to);
-        runs || serving.storage.is_some_and(|storage| storage <= to)
+    let runs_older = |serving: &Serving| serving.version.is_some_and(|version| version.minor <= to);
+    let readable = |serving: &Serving| {
+        runs_older(serving) || serving.storage.is_some_and(|storage| storage <= to)
     };
-    if members(observed, list).all(|serving| serving.is_some_and(can_go)) {
-        return None;
-    }
+    let all_readable = members(observed, list).all(|serving| serving.is_some_and(readable));
     let under_way = members(observed, list)
         .flatten()
         .any(|serving| serving.downgrade == Some(to));
-    let all_healthy = list.members.iter().all(|member| observed.is_healthy(member));
-    Some(if under_way || !all_healthy {
+    let held = under_way || members(observed, list).flatten().any(runs_older);
+    if all_readable && held {
+        return None;
+    }
+    let all_healthy = list
+        .members
+        .iter()
+        .all(|member| observed.is_healthy(member));
+    // Until etcd has finished the way up, it knows of no way down.
+    Some(if under_way || all_readable || !all_healthy {
         let why = format!("waiting until the data of every member has the format of 3.{to}");
         Decision::wait(Reason::Downgrading, why, LATER)
     } else {

@@ -4,7 +4,7 @@ use api::v1alpha1::cluster::Retention;
 use manifests::Template;
 
 use super::{Violation, ensure};
-use crate::observed::{Latched, Observed, Pod, Process, parse_id, quorum};
+use crate::observed::{Latched, Observed, Pod, Process, Proven, parse_id, quorum};
 
 /// Pods that are made anew get what is proven; anything else only for a trial that was written down.
 pub(super) fn check_template(observed: &Observed, template: Template) -> Result<(), Violation> {
@@ -44,7 +44,8 @@ pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Viol
     let Some(proven) = new.proven.as_ref().filter(|_| new.proven != old.proven) else {
         return Ok(());
     };
-    if old.proven.is_none() {
+    let known = |before: &Proven| before.template == proven.template;
+    if old.proven.as_ref().is_none_or(known) {
         return Ok(());
     }
     let runs = |pod: &Pod| {
@@ -62,11 +63,7 @@ pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Viol
 }
 
 /// No voluntary step leaves fewer healthy voters than a quorum, and there is no second disruption.
-pub(super) fn check_restart(
-    observed: &Observed,
-    ordinal: u32,
-    uid: &str,
-) -> Result<(), Violation> {
+pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Violation> {
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
     ensure(pod.uid == uid, Violation::Unknown)?;
     let runs_nothing = pod.problem.is_some() && pod.serving().is_none();
@@ -97,7 +94,10 @@ pub(super) fn check_restart(
     ensure(alone || healthy >= quorum(voters), Violation::Quorum)?;
     // A member that is well goes only while all the others are.
     let well = observed.is_healthy(member) && !member.learner;
-    ensure(!well || healthy.saturating_add(1) == voters, Violation::Quorum)?;
+    ensure(
+        !well || healthy.saturating_add(1) == voters,
+        Violation::Quorum,
+    )?;
     let leads = observed.leader() == Some(member.id);
     ensure(alone || !leads, Violation::Quorum)
 }
@@ -105,7 +105,10 @@ pub(super) fn check_restart(
 /// Data is prepared for an older release only while every member takes part.
 pub(super) fn check_downgrade(observed: &Observed, to: Option<u8>) -> Result<(), Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
-    let all = list.members.iter().all(|member| observed.is_healthy(member));
+    let all = list
+        .members
+        .iter()
+        .all(|member| observed.is_healthy(member));
     ensure(to.is_none() || all, Violation::Quorum)
 }
 
@@ -135,9 +138,8 @@ pub(super) fn check_ending(observed: &Observed, new: &Latched) -> Result<(), Vio
         return Ok(());
     }
     let intent = observed.cluster.intent.as_ref();
-    let asked = intent.is_ok_and(|intent| {
-        intent.size == 0 && intent.storage.when_stopped == Retention::Delete
-    });
+    let asked = intent
+        .is_ok_and(|intent| intent.size == 0 && intent.storage.when_stopped == Retention::Delete);
     ensure(asked && observed.pods.is_empty(), Violation::LastCopy)
 }
 

@@ -340,8 +340,12 @@ impl World {
         if !self.has_quorum(id) || !self.live_voters(id).contains(&to) {
             return Err("bad leader transferee".to_owned());
         }
-        let head = self.clusters.get(&id).and_then(|cluster| cluster.leader);
-        let head = head.map_or(0, |leader| self.log_of(id, leader));
+        let leader = self.clusters.get(&id).and_then(|cluster| cluster.leader);
+        // Only a leader that runs can hand over.
+        let Some(leader) = leader.filter(|leader| self.process_of(id, *leader).is_some()) else {
+            return Err("not leader".to_owned());
+        };
+        let head = self.log_of(id, leader);
         // etcd lets the heir catch up first.
         self.set_log(id, to, head);
         if let Some(cluster) = self.clusters.get_mut(&id) {
@@ -357,6 +361,13 @@ impl World {
         };
         claim.terminating = true;
         let data = claim.volume.data;
+        if self.object.status.ending == Some(true) {
+            // What the owner deletes on purpose is no lost write.
+            for cluster in self.clusters.values_mut() {
+                cluster.acknowledged = 0;
+            }
+            return;
+        }
         let listed = data.is_some_and(|data| {
             let cluster = self.clusters.get(&data.cluster);
             cluster.is_some_and(|c| c.members.iter().any(|member| member.id == data.member))

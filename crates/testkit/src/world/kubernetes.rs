@@ -137,7 +137,9 @@ impl World {
             claim.volume = Volume::default();
             let cluster = self.clusters.get(&data.cluster);
             if cluster.is_some_and(|c| c.members.iter().any(|m| m.id == data.member)) {
-                self.violate(format!("the data of {ordinal} was set aside before its member went"));
+                self.violate(format!(
+                    "the data of {ordinal} was set aside before its member went"
+                ));
             }
         }
     }

@@ -93,9 +93,7 @@ impl World {
     }
 
     pub(super) fn own_set(&self) -> Option<&Set> {
-        self.set
-            .as_ref()
-            .filter(|set| set.owner == self.object.uid)
+        self.set.as_ref().filter(|set| set.owner == self.object.uid)
     }
 
     /// What an earlier object of this name still owns.
