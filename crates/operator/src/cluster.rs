@@ -126,6 +126,11 @@ fn log(decision: &Decision, outcome: &Outcome) {
             | Step::MoveLeader { .. }
             | Step::RetireMember { .. }
             | Step::DeleteClaim { .. }
+            | Step::Downgrade { .. }
+            | Step::ExpandClaim { .. }
+            | Step::OrphanPods { .. }
+            | Step::TellRemoved { .. }
+            | Step::AddDebug { .. }
             | Step::RemoveMember { .. } => {
                 tracing::info!(step, reason = %decision.reason, "{}", decision.why);
             }
@@ -152,6 +157,11 @@ fn name(step: &Step) -> &'static str {
         Step::MoveLeader { .. } => "MoveLeader",
         Step::RetireMember { .. } => "RetireMember",
         Step::DeleteClaim { .. } => "DeleteClaim",
+        Step::Downgrade { .. } => "Downgrade",
+        Step::ExpandClaim { .. } => "ExpandClaim",
+        Step::OrphanPods { .. } => "OrphanPods",
+        Step::TellRemoved { .. } => "TellRemoved",
+        Step::AddDebug { .. } => "AddDebug",
     }
 }
 

@@ -15,6 +15,7 @@ mod versions;
 use api::Reason;
 
 pub(crate) use membership::describe;
+pub use rollout::is_changing;
 
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{Observed, Process};

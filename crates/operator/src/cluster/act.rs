@@ -1,11 +1,13 @@
 //! Act: one small executor per step. No choices, no sleeping; "already so" is success.
 
 mod apply;
+mod debug;
 mod delete;
 mod grant;
 mod latch;
 mod members;
 mod release;
+mod volumes;
 
 use api::EtcdCluster;
 use plan::status::Outcome;
@@ -45,6 +47,19 @@ pub async fn act(
         }
         Step::RetireMember { id, .. } => members::retire(observed, *id, cluster, ctx).await,
         Step::DeleteClaim { ordinal, uid } => delete::claim(cluster, *ordinal, uid, ctx).await,
+        Step::Downgrade { to } => members::downgrade(observed, *to, cluster, ctx).await,
+        Step::ExpandClaim { ordinal, uid, size } => {
+            volumes::expand(cluster, *ordinal, uid, size, ctx).await
+        }
+        Step::OrphanPods { uid } => volumes::orphan(cluster, uid, ctx).await,
+        Step::TellRemoved {
+            ordinal,
+            uid,
+            members,
+        } => grant::tell_removed(cluster, *ordinal, uid, members, ctx).await,
+        Step::AddDebug { ordinal, uid } => {
+            debug::add(cluster, observed, *ordinal, uid, ctx).await
+        }
         Step::RemoveMember { id, ordinal, nonce } => {
             members::remove(observed, (*id, *ordinal, nonce), cluster, ctx).await
         }

@@ -1,16 +1,20 @@
 //! Observe: from caches and live members to one plain value. Reads only, and guesses nothing.
 
+mod classes;
 mod kubernetes;
 mod members;
 mod problem;
+pub(crate) mod template;
 
+use api::intent::InvalidSpec;
 use api::{ClusterIntent, EtcdCluster, labels};
 use kube::ResourceExt;
-use manifests::drift;
+use manifests::{Kind, drift};
 use plan::Observed;
 use plan::observed::{Cluster, Etcd, Objects};
 use plan::shape::decide_shape;
 use plan::status;
+use plan::target::decide_target;
 
 pub(crate) use kubernetes::{is_owned_against_policy, live_object, owner, targets};
 
@@ -22,6 +26,10 @@ use crate::context::Context;
 pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, Error> {
     let (namespace, name) = place(cluster);
     let claims = kubernetes::claims(cluster, ctx);
+    let latched = status::latched(&cluster.status.clone().unwrap_or_default());
+    let intent = read_spec(cluster);
+    let target = intent.as_ref().ok();
+    let target = target.map(|intent| decide_target(intent, &latched));
     let mut observed = Observed {
         now: clock::now(),
         cluster: Cluster {
@@ -34,19 +42,34 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
                 .finalizers()
                 .iter()
                 .any(|finalizer| finalizer == labels::PREDECESSOR_FINALIZER),
-            intent: ClusterIntent::parse(&cluster.spec),
-            latched: status::latched(&cluster.status.clone().unwrap_or_default()),
+            paused: is_paused(cluster),
+            intent,
+            target,
+            latched,
         },
-        objects: Objects::default(),
+        // How many pods there are bears on how many there should be.
+        objects: template::describe_set(cluster, ctx),
         claims,
         pods: kubernetes::pods(cluster, ctx),
         etcd: Etcd::default(),
     };
     members::look(&mut observed, cluster, ctx).await;
-    // How many pods there are bears on how many there should be.
-    observed.objects.replicas = kubernetes::live_replicas(cluster, ctx);
+    classes::look(&mut observed, cluster, ctx).await;
     observed.objects = objects(cluster, &observed, ctx)?;
     Ok(observed)
+}
+
+/// What the object asks for, with what its annotations add.
+fn read_spec(cluster: &EtcdCluster) -> Result<ClusterIntent, InvalidSpec> {
+    let mut intent = ClusterIntent::parse(&cluster.spec)?;
+    let asked = cluster.annotations().get(labels::RESTARTED_AT_ANNOTATION);
+    intent.restarted_at = asked.filter(|asked| !asked.is_empty()).cloned();
+    Ok(intent)
+}
+
+fn is_paused(cluster: &EtcdCluster) -> bool {
+    let paused = cluster.annotations().get(labels::PAUSED_ANNOTATION);
+    paused.is_some_and(|paused| paused != "false")
 }
 
 /// Compares what there is with what there should be.
@@ -57,20 +80,19 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
     let mut seen = Objects {
         former,
         client_service,
-        replicas: observed.objects.replicas,
-        ..Objects::default()
+        ..observed.objects.clone()
     };
-    let (Ok(intent), Some(shape)) = (&observed.cluster.intent, decide_shape(observed)) else {
+    let (Some(target), Some(shape)) = (&observed.cluster.target, decide_shape(observed)) else {
         return Ok(seen);
     };
-    let stamp = kubernetes::stamp(cluster, &shape, ctx);
+    let stamp = kubernetes::stamp(cluster, target, &shape, ctx);
     if stamp
         .as_ref()
         .is_some_and(|stamp| ctx.found_right.knows(&observed.cluster.uid, stamp))
     {
         return Ok(seen);
     }
-    let wanted = manifests::build_objects(&owner(cluster), intent, &shape, &ctx.agent_image)
+    let wanted = manifests::build_objects(&owner(cluster), &target.intent, &shape, &ctx.agent_image)
         .map_err(Error::Render)?;
     for mut object in wanted {
         let what = format!("{:?} {}", object.kind, object.name);
@@ -79,10 +101,15 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
             continue;
         };
         object.keep_immutable(&live);
+        let other_template = object.kind == Kind::StatefulSet
+            && template::wanted(&object, &live, &shape, &ctx.agent_image).differs;
+        template::settle(&mut object, &live);
         match kubernetes::belonging(&live, object.kind, cluster) {
             kubernetes::Belonging::Ours => {
                 if let Some(path) = drift::find(&object.body, &live) {
                     seen.drifted.push(format!("{what} ({path})"));
+                } else if other_template {
+                    seen.drifted.push(format!("{what} (.spec.template)"));
                 } else if is_owned_against_policy(&object, &live, cluster) {
                     seen.drifted
                         .push(format!("{what} (.metadata.ownerReferences)"));

@@ -10,6 +10,17 @@ use crate::cluster::{describe, patience, versions};
 use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{Latched, Member, MemberList, Observed, Pod, Process, Proven, quorum};
 
+/// Members run on something else than is asked for, or somebody tries it.
+pub fn is_changing(observed: &Observed) -> bool {
+    let Some((proven, target)) = goal(observed) else {
+        return false;
+    };
+    let differs = |pod: &Pod| pod.template != target;
+    proven.template != target
+        || observed.cluster.latched.trial.is_some()
+        || observed.pods.values().any(differs)
+}
+
 /// Goes on with what has begun; growing and shrinking come after it.
 pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let (proven, target) = goal(observed)?;

@@ -5,6 +5,7 @@ use api::{EtcdCluster, labels};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::{Api, ResourceExt};
@@ -14,7 +15,7 @@ use plan::status::Outcome;
 use serde_json::{Value, json};
 
 use super::outcome_of;
-use crate::cluster::observe::{is_owned_against_policy, live_object, owner};
+use crate::cluster::observe::{is_owned_against_policy, live_object, owner, template};
 use crate::cluster::place;
 use crate::context::Context;
 
@@ -24,16 +25,17 @@ pub(super) async fn apply(
     shape: &Shape,
     ctx: &Context,
 ) -> Outcome {
-    let Ok(intent) = &observed.cluster.intent else {
+    let Some(target) = &observed.cluster.target else {
         return Outcome::Done;
     };
-    let objects = match manifests::build_objects(&owner(cluster), intent, shape, &ctx.agent_image) {
+    let built = manifests::build_objects(&owner(cluster), &target.intent, shape, &ctx.agent_image);
+    let objects = match built {
         Ok(objects) => objects,
         Err(error) => return Outcome::Failed(format!("the objects cannot be rendered: {error}")),
     };
     let mut foreign = Vec::new();
     for object in &objects {
-        match apply_one(cluster, object, ctx).await {
+        match apply_one(cluster, object, shape, ctx).await {
             Outcome::Done => {}
             Outcome::Foreign(what) => foreign.push(what),
             other @ (Outcome::NotNow(_) | Outcome::Failed(_)) => return other,
@@ -46,7 +48,12 @@ pub(super) async fn apply(
     }
 }
 
-async fn apply_one(cluster: &EtcdCluster, object: &Object, ctx: &Context) -> Outcome {
+async fn apply_one(
+    cluster: &EtcdCluster,
+    object: &Object,
+    shape: &Shape,
+    ctx: &Context,
+) -> Outcome {
     let (namespace, _) = place(cluster);
     let what = format!("{:?} {}", object.kind, object.name);
     let api: Api<DynamicObject> =
@@ -59,16 +66,82 @@ async fn apply_one(cluster: &EtcdCluster, object: &Object, ctx: &Context) -> Out
     }
     let mut object = object.clone();
     object.keep_immutable(&live);
+    if object.kind == Kind::StatefulSet {
+        let wanted = template::wanted(&object, &live, shape, &ctx.agent_image);
+        if wanted.differs {
+            return replace_template(&api, &object.name, &live, &wanted, &what).await;
+        }
+    }
+    template::settle(&mut object, &live);
     if drift::find(&object.body, &live).is_none() {
         return Outcome::Done;
     }
     let mut body = object.body;
     set_meta(&mut body, "uid", live.pointer("/metadata/uid"));
+    if let Err(error) = own_what_we_created(&api, &object.name).await {
+        return outcome_of(&what, Err::<(), _>(error));
+    }
     let params = PatchParams::apply(labels::OPERATOR).force();
     outcome_of(
         &what,
         api.patch(&object.name, &params, &Patch::Apply(&body)).await,
     )
+}
+
+/// Writes a template as a whole: what an earlier one had and this one has not must be gone. Exactly the StatefulSet
+/// that was seen is written, and the rest of it stays as it is.
+async fn replace_template(
+    api: &Api<DynamicObject>,
+    name: &str,
+    seen: &Value,
+    wanted: &template::Wanted,
+    what: &str,
+) -> Outcome {
+    let live = match api.get(name).await {
+        Ok(live) => live,
+        Err(error) => return outcome_of(what, Err::<(), _>(error)),
+    };
+    let version = seen.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    if live.resource_version().as_deref() != version {
+        return Outcome::NotNow(format!("{what} changed in between"));
+    }
+    let written = serde_json::to_value(&live).and_then(|mut body| {
+        template::put(&mut body, wanted);
+        serde_json::from_value::<DynamicObject>(body)
+    });
+    let written = match written {
+        Ok(written) => written,
+        Err(error) => return Outcome::Failed(format!("{what} cannot be rendered: {error}")),
+    };
+    let params = PostParams {
+        field_manager: Some(labels::OPERATOR.to_owned()),
+        ..PostParams::default()
+    };
+    outcome_of(what, api.replace(name, &params, &written).await)
+}
+
+/// What came with an object's creation counts as updated, not as applied, and an apply that leaves it out does not take
+/// it off. So what we created is called applied before the first apply.
+async fn own_what_we_created(api: &Api<DynamicObject>, name: &str) -> kube::Result<()> {
+    let live = api.get(name).await?;
+    let mut fields = live.managed_fields().to_vec();
+    let ours = |entry: &ManagedFieldsEntry, operation: &str| {
+        entry.manager.as_deref() == Some(labels::OPERATOR)
+            && entry.operation.as_deref() == Some(operation)
+            && entry.subresource.is_none()
+    };
+    if fields.iter().any(|entry| ours(entry, "Apply")) {
+        return Ok(());
+    }
+    let Some(created) = fields.iter_mut().find(|entry| ours(entry, "Update")) else {
+        return Ok(());
+    };
+    created.operation = Some("Apply".to_owned());
+    let metadata = json!({
+        "uid": live.uid(), "resourceVersion": live.resource_version(), "managedFields": fields,
+    });
+    let body = Patch::Merge(json!({ "metadata": metadata }));
+    api.patch(name, &PatchParams::default(), &body).await.map(drop)
 }
 
 /// Lets a claim outlive the object. An apply that leaves the owner out would not take it off: the owner

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use api::EtcdCluster;
-use etcd::{Cause, GateAnswer, Target};
+use etcd::{Cause, DowngradeAction, GateAnswer, Target};
 use kube::{Api, ResourceExt};
 use plan::Observed;
 use plan::status::Outcome;
@@ -99,6 +99,29 @@ pub(super) async fn move_leader(
     {
         Ok(()) => Outcome::Done,
         Err(error) => refused(&error),
+    }
+}
+
+/// Has etcd prepare its data for an older line, or stop that.
+pub(super) async fn downgrade(
+    observed: &Observed,
+    to: Option<u8>,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Outcome {
+    let Some(voter) = voter(observed, cluster, ctx) else {
+        return nobody();
+    };
+    let (action, target) = match to {
+        Some(to) => (DowngradeAction::Enable, format!("3.{to}")),
+        None => (DowngradeAction::Cancel, String::new()),
+    };
+    match voter.downgrade(action, &target).await {
+        Ok(()) => Outcome::Done,
+        Err(error) => match &error.cause {
+            Cause::DowngradeInProgress | Cause::NoDowngrade => Outcome::Done,
+            _other => refused(&error),
+        },
     }
 }
 

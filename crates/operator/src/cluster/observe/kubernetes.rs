@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as ApiPod};
 use kube::{Resource, ResourceExt};
 use manifests::{Kind, Object, Owner, Shape};
-use plan::observed::{Claim, Pod, Process};
+use plan::observed::{Claim, Pod, Process, parse_id};
+use plan::target::Target;
 use serde_json::Value;
 
 use super::problem::problem;
@@ -73,9 +74,6 @@ fn owning_clusters(live: &Value) -> Vec<&str> {
 
 pub(super) fn belonging(live: &Value, kind: Kind, cluster: &EtcdCluster) -> Belonging {
     let uid = cluster.uid().unwrap_or_default();
-    if kind == Kind::StatefulSet && !is_gated(live) {
-        return Belonging::Foreign;
-    }
     let owners = owning_clusters(live);
     if owners.contains(&uid.as_str()) {
         Belonging::Ours
@@ -89,29 +87,6 @@ pub(super) fn belonging(live: &Value, kind: Kind, cluster: &EtcdCluster) -> Belo
     }
 }
 
-/// The gate stands in front of etcd. The predecessor's StatefulSet bears our name and owner and has none; what is in
-/// its volumes lies elsewhere, so it is left alone until it can be taken over as a whole.
-fn is_gated(statefulset: &Value) -> bool {
-    let first = statefulset.pointer("/spec/template/spec/initContainers/0/name");
-    first.and_then(Value::as_str) == Some(names::AGENT_CONTAINER)
-}
-
-/// Replicas of the StatefulSet, if it is this object's.
-pub(super) fn live_replicas(cluster: &EtcdCluster, ctx: &Context) -> Option<u32> {
-    let (namespace, name) = place(cluster);
-    let live = caches::get(&ctx.caches.statefulsets, &namespace, &name)?;
-    let spec = live
-        .spec
-        .as_ref()
-        .filter(|_| is_owned(live.as_ref(), cluster))?;
-    let pod = spec.template.spec.as_ref()?;
-    let first = pod.init_containers.iter().flatten().next()?;
-    let count = spec
-        .replicas
-        .filter(|_| first.name == names::AGENT_CONTAINER)?;
-    u32::try_from(count).ok()
-}
-
 /// Clients were let in once.
 pub(super) fn has_client_service(cluster: &EtcdCluster, ctx: &Context) -> bool {
     let (namespace, name) = place(cluster);
@@ -123,16 +98,24 @@ pub(super) fn has_client_service(cluster: &EtcdCluster, ctx: &Context) -> bool {
     .is_some_and(|service| is_owned(service.as_ref(), cluster))
 }
 
-fn is_owned<K: Resource>(object: &K, cluster: &EtcdCluster) -> bool {
+pub(super) fn is_owned<K: Resource>(object: &K, cluster: &EtcdCluster) -> bool {
     let uid = cluster.uid().unwrap_or_default();
     let mut owners = object.owner_references().iter();
     owners.any(|owner| owner.kind == "EtcdCluster" && owner.uid == uid)
 }
 
 /// The spec and the versions of all objects it leads to; `None` while one of them is missing.
-pub(super) fn stamp(cluster: &EtcdCluster, shape: &Shape, ctx: &Context) -> Option<String> {
+pub(super) fn stamp(
+    cluster: &EtcdCluster,
+    target: &Target,
+    shape: &Shape,
+    ctx: &Context,
+) -> Option<String> {
     let (namespace, name) = place(cluster);
-    let mut stamp = format!("{:?} {shape:?}", cluster.metadata.generation);
+    let mut stamp = format!(
+        "{:?} {} {shape:?}",
+        cluster.metadata.generation, target.template
+    );
     for (kind, object) in manifests::list_objects(&name, shape) {
         stamp.push(' ');
         stamp.push_str(&live_version(ctx, &namespace, kind, &object)?);
@@ -190,10 +173,40 @@ pub(super) fn claims(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Clai
                 uid: claim.uid().unwrap_or_default(),
                 ours: claim.labels().get(labels::CLUSTER_UID) == Some(&uid),
                 terminating: claim.metadata.deletion_timestamp.is_some(),
+                requested: requested(&claim),
+                capacity: capacity(&claim),
+                expandable: None,
             };
             (ordinal, seen)
         });
     claims.collect()
+}
+
+fn requested(claim: &PersistentVolumeClaim) -> Option<u64> {
+    let resources = claim.spec.as_ref()?.resources.as_ref()?;
+    api::Quantity(resources.requests.as_ref()?.get("storage")?.0.clone()).value()
+}
+
+fn capacity(claim: &PersistentVolumeClaim) -> Option<u64> {
+    let capacity = claim.status.as_ref()?.capacity.as_ref()?;
+    api::Quantity(capacity.get("storage")?.0.clone()).value()
+}
+
+/// The classes of the claims that are smaller than they should be, by ordinal.
+pub(super) fn classes(
+    cluster: &EtcdCluster,
+    wanted: u64,
+    ctx: &Context,
+) -> BTreeMap<u32, Option<String>> {
+    let small = claims_by_ordinal(cluster, ctx)
+        .into_iter()
+        .filter(|(_, claim)| requested(claim).is_some_and(|size| size < wanted));
+    small
+        .map(|(ordinal, claim)| {
+            let spec = claim.spec.as_ref();
+            (ordinal, spec.and_then(|spec| spec.storage_class_name.clone()))
+        })
+        .collect()
 }
 
 fn claims_by_ordinal(
@@ -288,6 +301,7 @@ fn describe_pod(pod: &ApiPod, revision: Option<&str>) -> Pod {
         .iter()
         .flatten()
         .any(|c| c.type_ == "Ready" && c.status == "True");
+    let annotation = |name: &str| pod.annotations().get(name).cloned();
     let grant = pod.annotations().get(GRANT_ANNOTATION);
     Pod {
         uid: pod.uid().unwrap_or_default(),
@@ -302,6 +316,17 @@ fn describe_pod(pod: &ApiPod, revision: Option<&str>) -> Pod {
             let made_from = pod.labels().get(REVISION_LABEL);
             made_from.is_some_and(|made_from| made_from != revision)
         }),
+        template: annotation(labels::TEMPLATE_ANNOTATION).unwrap_or_default(),
+        debug: status
+            .ephemeral_container_statuses
+            .iter()
+            .flatten()
+            .any(|container| container.name == names::DEBUG_CONTAINER),
+        told_removed: annotation(gate::REMOVED_ANNOTATION)
+            .iter()
+            .flat_map(|ids| ids.split(','))
+            .filter_map(parse_id)
+            .collect(),
         grant: grant.and_then(|text| serde_json::from_str(text).ok()),
         process: Process::Unknown,
     }

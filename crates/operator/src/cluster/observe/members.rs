@@ -50,6 +50,24 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
             }
         }
     }
+    if plan::cluster::is_changing(observed) {
+        for (ordinal, answers) in reads(ctx, &targets).await {
+            if let Some(pod) = observed.pods.get_mut(&ordinal)
+                && let Process::Serving(serving) = &mut pod.process
+            {
+                serving.reads = Some(answers);
+            }
+        }
+    }
+}
+
+/// Whether each answers a linearizable read; asked while a change is rolled out, where the next restart depends on it.
+async fn reads(ctx: &Context, serving: &BTreeMap<u32, Target>) -> Vec<(u32, bool)> {
+    let answers = serving.iter().map(|(ordinal, target)| async {
+        let member = ctx.member(target).with_deadline(DEADLINE);
+        (*ordinal, member.read_linearizable().await.is_ok())
+    });
+    join_all(answers).await
 }
 
 /// etcd first: its port refuses at once while the gate holds the pod, and the gate is asked then. Where not even
@@ -75,15 +93,27 @@ fn is_out_of_reach(error: &etcd::Error) -> bool {
 }
 
 fn serving(status: etcd::Status) -> Process {
+    let version = EtcdVersion::parse(&status.version);
     Process::Serving(Serving {
         member_id: status.member_id,
         cluster_id: status.cluster_id,
-        version: EtcdVersion::parse(&status.version),
+        version,
         leader: status.leader,
         raft_index: status.raft_index,
         applied_index: status.raft_applied_index,
         errors: status.errors,
         view: None,
+        reads: None,
+        // Data in the format of 3.5 has no version of its own.
+        storage: version.filter(|version| version.minor > 5).map(|_| {
+            let storage = status.storage_version.as_deref();
+            storage.and_then(EtcdVersion::parse).map_or(5, |of| of.minor)
+        }),
+        downgrade: status
+            .downgrade
+            .as_deref()
+            .and_then(EtcdVersion::parse)
+            .map(|to| to.minor),
     })
 }
 
