@@ -6,7 +6,7 @@ use kube::CustomResourceExt;
 use serde_json::{Value, json};
 
 use crate::intent::{DEFAULT_REPOSITORY, DEFAULT_SIZE, DEFAULT_STORAGE};
-use crate::rules::{CelRule, RULES};
+use crate::rules::{self, CelRule};
 use crate::{EtcdCluster, EtcdVersion};
 
 /// CEL needs to know how large things can be before it lets a rule run over them.
@@ -52,7 +52,7 @@ pub fn etcd_cluster() -> Result<CustomResourceDefinition, CrdError> {
         "x-kubernetes-list-map-keys",
         json!(["type"]),
     )?;
-    for rule in RULES {
+    for rule in rules::all() {
         add_rule(schema, rule)?;
     }
     Ok(serde_json::from_value(crd)?)
@@ -78,6 +78,8 @@ fn defaults() -> Vec<(&'static [&'static str], Value)> {
 }
 
 const TEXTS: &[&[&str]] = &[
+    &["spec", "image", "tag"],
+    &["spec", "image", "digest"],
     &["spec", "version"],
     &["spec", "repository"],
     &["spec", "storage", "storageClassName"],
@@ -122,6 +124,7 @@ fn property<'a>(schema: &'a mut Value, path: &[&str]) -> Result<&'a mut Value, C
     let mut at = schema;
     for name in path {
         let pointer = match *name {
+            "*" if at.get("items").is_some() => "/items".to_owned(),
             "*" => "/additionalProperties".to_owned(),
             name => format!("/properties/{name}"),
         };
@@ -146,8 +149,16 @@ fn set(schema: &mut Value, path: &[&str], key: &str, value: Value) -> Result<(),
 
 fn add_rule(schema: &mut Value, rule: &CelRule) -> Result<(), CrdError> {
     let mut json = json!({"rule": rule.rule, "message": rule.message});
-    if let (true, Some(json)) = (rule.optional_old_self, json.as_object_mut()) {
-        json.insert("optionalOldSelf".to_owned(), json!(true));
+    if let Some(json) = json.as_object_mut() {
+        if rule.optional_old_self {
+            json.insert("optionalOldSelf".to_owned(), json!(true));
+        }
+        if let Some(place) = rule.at {
+            json.insert("fieldPath".to_owned(), json!(place));
+        }
+        if let Some(expression) = rule.telling {
+            json.insert("messageExpression".to_owned(), json!(expression));
+        }
     }
     let property = property(schema, rule.path)?
         .as_object_mut()
@@ -170,7 +181,7 @@ mod tests {
         let crd = serde_json::to_value(etcd_cluster().unwrap()).unwrap();
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         let text = schema.to_string();
-        assert_eq!(text.matches("\"rule\":").count(), RULES.len());
+        assert_eq!(text.matches("\"rule\":").count(), rules::all().count());
         assert_eq!(
             schema["properties"]["spec"]["properties"]["size"]["default"],
             3

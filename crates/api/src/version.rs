@@ -69,16 +69,12 @@ impl EtcdVersion {
     /// (3.5.26 repairs the member list, the later ones what that repair missed) and from 3.6.11. Within a line
     /// every patch follows every other. Down goes by etcd's own protocol, one line at a time as well.
     pub fn next_hop(self, to: Self, walk: bool) -> Result<Self, PathRefused> {
+        let is_far = to.minor.abs_diff(self.minor) > 1;
         let between = match self.minor.cmp(&to.minor) {
-            Ordering::Equal => None,
             Ordering::Less if self.patch < self.floor() => Self::newest(self.minor),
-            Ordering::Less if to.minor.abs_diff(self.minor) > 1 => {
-                Self::newest(self.minor.saturating_add(1))
-            }
-            Ordering::Greater if to.minor.abs_diff(self.minor) > 1 => {
-                Self::newest(self.minor.saturating_sub(1))
-            }
-            Ordering::Less | Ordering::Greater => None,
+            Ordering::Less if is_far => Self::newest(self.minor.saturating_add(1)),
+            Ordering::Greater if is_far => Self::newest(self.minor.saturating_sub(1)),
+            Ordering::Less | Ordering::Equal | Ordering::Greater => None,
         };
         match between {
             None => Ok(to),

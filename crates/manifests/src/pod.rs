@@ -287,7 +287,7 @@ fn port(name: &str, number: u16) -> ContainerPort {
 
 fn amounts<const N: usize>(
     pairs: [(&str, &str); N],
-) -> std::collections::BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity> {
+) -> BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity> {
     pairs
         .map(|(name, amount)| {
             let amount = k8s_openapi::apimachinery::pkg::api::resource::Quantity(amount.to_owned());
