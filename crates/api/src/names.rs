@@ -13,6 +13,8 @@ pub const METRICS_PORT: u16 = 2381;
 pub const ETCD_CONTAINER: &str = "etcd";
 /// Name of the init container that brings the agent.
 pub const AGENT_CONTAINER: &str = "agent";
+/// Name of the container for debugging.
+pub const DEBUG_CONTAINER: &str = "debug";
 /// Name of the claim template, and prefix of every claim.
 pub const CLAIM_TEMPLATE: &str = "data";
 

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub const PROTOCOL: u32 = 1;
 /// Pod annotation that carries the grant.
 pub const GRANT_ANNOTATION: &str = "etcd.etcd.io/grant";
+/// Pod annotation that names members whose data must never be read again.
+pub const REMOVED_ANNOTATION: &str = "etcd.etcd.io/removed";
 /// Port of the gate, and of etcd's metrics once etcd runs.
 pub const PORT: u16 = 2381;
 /// Path of the report.

@@ -143,6 +143,22 @@ fn a_cluster_walks_up_and_down_the_lines_of_etcd() {
 }
 
 #[test]
+fn an_upgrade_that_does_not_come_up_can_be_mended_by_another() {
+    for seed in seeds(15) {
+        for (from, to) in [(5, 6), (6, 7), (6, 5), (7, 6)] {
+            let mut run = settled(3, from, seed);
+            run.world.bad_edits.insert(1);
+            run.world.edit(1);
+            run.world.upgrade(to);
+            run.turns(120);
+            run.world.edit(2);
+            settle(&mut run, &format!("3.{from} to 3.{to}, seed {seed}"));
+            assert!(run.world.minors().iter().all(|runs| *runs == to));
+        }
+    }
+}
+
+#[test]
 fn an_upgrade_survives_a_kill_at_every_write() {
     let mut run = settled(3, 5, 4);
     run.world.object.walk = true;

@@ -85,15 +85,16 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
     let (Some(target), Some(shape)) = (&observed.cluster.target, decide_shape(observed)) else {
         return Ok(seen);
     };
-    let stamp = kubernetes::stamp(cluster, target, &shape, ctx);
+    let stamp = kubernetes::stamp(cluster, &target.template, &shape, ctx);
     if stamp
         .as_ref()
         .is_some_and(|stamp| ctx.found_right.knows(&observed.cluster.uid, stamp))
     {
         return Ok(seen);
     }
-    let wanted = manifests::build_objects(&owner(cluster), &target.intent, &shape, &ctx.agent_image)
-        .map_err(Error::Render)?;
+    let wanted =
+        manifests::build_objects(&owner(cluster), &target.intent, &shape, &ctx.agent_image)
+            .map_err(Error::Render)?;
     for mut object in wanted {
         let what = format!("{:?} {}", object.kind, object.name);
         let Some(live) = live_object(ctx, &namespace, object.kind, &object.name) else {

@@ -36,7 +36,7 @@ pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> 
 pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let (proven, target) = goal(observed)?;
     if proven.template == target {
-        return outstanding(observed, list, target).or_else(|| complete(observed, proven));
+        return outstanding(observed, list, proven).or_else(|| complete(observed, proven));
     }
     if let Some(trial) = &observed.cluster.latched.trial {
         return Some(tried(observed, trial));
@@ -372,26 +372,31 @@ fn tried(observed: &Observed, trial: &TrialIntent) -> Decision {
         );
         return Decision::wait(Reason::RolloutHalted, why, LATER);
     }
-    let why = format!("{} tries the change and {what}", trial.member);
+    let why = format!("{} tries the change first and {what}", trial.member);
     Decision::wait(Reason::RollingOut, why, wait.min(LATER))
 }
 
-/// Some still run on another template, and none of them can be spared now.
-fn outstanding(observed: &Observed, list: &MemberList, template: &str) -> Option<Decision> {
-    let ordinal = *candidates(observed, list, template).first()?;
+/// Some still run on another template and none of them can be spared now, or the last one is on its way back.
+fn outstanding(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
+    let next = candidates(observed, list, &proven.template).first().copied();
     let unwell = list.voters().find_map(|voter| {
         let at = observed.ordinal_of(voter)?;
         (!is_well(observed, list, at, voter)).then_some(at)
     });
-    let why = match unwell {
-        Some(unwell) => {
+    let unwell = unwell.filter(|_| next.is_some() || !proven.everywhere);
+    let (why, wait) = match (unwell, next) {
+        (Some(unwell), _) => {
             let pod = observed.pods.get(&unwell);
             let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
-            format!("waiting for {}, which {what}", observed.member_name(unwell))
+            let why = format!("waiting for {}, which {what}", observed.member_name(unwell));
+            (why, patience(observed, unwell))
         }
-        None => format!("{} is restarted next", observed.member_name(ordinal)),
+        (None, Some(next)) => {
+            let why = format!("{} is restarted next", observed.member_name(next));
+            (why, SOON)
+        }
+        (None, None) => return None,
     };
-    let wait = unwell.map_or(SOON, |unwell| patience(observed, unwell));
     Some(rolling(observed, list, &why, wait.min(LATER)))
 }
 

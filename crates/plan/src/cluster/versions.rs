@@ -11,9 +11,9 @@ pub(super) fn prepare(observed: &Observed, list: &MemberList, proven: &Proven) -
     let target = observed.cluster.target.as_ref()?.intent.version;
     cancel(observed, list, target.minor).or_else(|| {
         if target.minor < proven.version.minor {
-            descend(observed, list, target.minor)
+            descend(observed, list, proven, target.minor)
         } else if target.minor > proven.version.minor {
-            ascend(observed, list, proven.version.minor)
+            ascend(observed, list, proven)
         } else {
             None
         }
@@ -29,6 +29,22 @@ fn members<'a>(
         .map(|member| observed.serving_as(member.id))
 }
 
+/// The members whose data is asked about. One that does not serve because it tried something else was asked before it
+/// did, and has changed nothing since.
+fn asked<'a>(
+    observed: &'a Observed,
+    list: &'a MemberList,
+    proven: &'a Proven,
+) -> impl Iterator<Item = Option<&'a Serving>> {
+    let asked = list.members.iter().filter(|member| {
+        let ordinal = observed.ordinal_of(member);
+        let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+        let tried = pod.is_some_and(|pod| pod.template != proven.template);
+        !tried || observed.serving_as(member.id).is_some()
+    });
+    asked.map(|member| observed.serving_as(member.id))
+}
+
 /// A downgrade that is under way to another line is stopped.
 pub(super) fn cancel(observed: &Observed, list: &MemberList, minor: u8) -> Option<Decision> {
     let under_way = members(observed, list)
@@ -41,7 +57,8 @@ pub(super) fn cancel(observed: &Observed, list: &MemberList, minor: u8) -> Optio
 }
 
 /// Every member's data must have the format of the line they came to, before the next one is begun.
-fn ascend(observed: &Observed, list: &MemberList, from: u8) -> Option<Decision> {
+fn ascend(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
+    let from = proven.version.minor;
     let late = |serving: Option<&Serving>| {
         serving.is_none_or(|serving| {
             let runs = serving.version.is_some_and(|version| version.minor >= from);
@@ -50,7 +67,7 @@ fn ascend(observed: &Observed, list: &MemberList, from: u8) -> Option<Decision> 
             !(runs && converted)
         })
     };
-    let waits = members(observed, list).any(late);
+    let waits = asked(observed, list, proven).any(late);
     waits.then(|| {
         let why = format!("waiting until the data of every member has the format of 3.{from}");
         Decision::wait(Reason::RollingOut, why, LATER)
@@ -59,12 +76,17 @@ fn ascend(observed: &Observed, list: &MemberList, from: u8) -> Option<Decision> 
 
 /// No member of an older line before every member's data says that it can be read there, and nothing can change that
 /// under way: a member of that line that runs, or a downgrade that etcd was asked for.
-fn descend(observed: &Observed, list: &MemberList, to: u8) -> Option<Decision> {
+fn descend(
+    observed: &Observed,
+    list: &MemberList,
+    proven: &Proven,
+    to: u8,
+) -> Option<Decision> {
     let runs_older = |serving: &Serving| serving.version.is_some_and(|version| version.minor <= to);
     let readable = |serving: &Serving| {
         runs_older(serving) || serving.storage.is_some_and(|storage| storage <= to)
     };
-    let all_readable = members(observed, list).all(|serving| serving.is_some_and(readable));
+    let all_readable = asked(observed, list, proven).all(|serving| serving.is_some_and(readable));
     let under_way = members(observed, list)
         .flatten()
         .any(|serving| serving.downgrade == Some(to));

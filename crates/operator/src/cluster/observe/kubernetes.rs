@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as ApiPod};
 use kube::{Resource, ResourceExt};
 use manifests::{Kind, Object, Owner, Shape};
 use plan::observed::{Claim, Pod, Process, parse_id};
-use plan::target::Target;
 use serde_json::Value;
 
 use super::problem::problem;
@@ -107,15 +106,13 @@ pub(super) fn is_owned<K: Resource>(object: &K, cluster: &EtcdCluster) -> bool {
 /// The spec and the versions of all objects it leads to; `None` while one of them is missing.
 pub(super) fn stamp(
     cluster: &EtcdCluster,
-    target: &Target,
+    template: &str,
     shape: &Shape,
     ctx: &Context,
 ) -> Option<String> {
     let (namespace, name) = place(cluster);
-    let mut stamp = format!(
-        "{:?} {} {shape:?}",
-        cluster.metadata.generation, target.template
-    );
+    let generation = cluster.metadata.generation;
+    let mut stamp = format!("{generation:?} {template} {shape:?}");
     for (kind, object) in manifests::list_objects(&name, shape) {
         stamp.push(' ');
         stamp.push_str(&live_version(ctx, &namespace, kind, &object)?);
@@ -204,7 +201,10 @@ pub(super) fn classes(
     small
         .map(|(ordinal, claim)| {
             let spec = claim.spec.as_ref();
-            (ordinal, spec.and_then(|spec| spec.storage_class_name.clone()))
+            (
+                ordinal,
+                spec.and_then(|spec| spec.storage_class_name.clone()),
+            )
         })
         .collect()
 }
