@@ -14,6 +14,7 @@ mod stage;
 mod story;
 mod truth;
 mod wait;
+mod witness;
 
 pub use cluster::Cluster;
 pub use commands::{Answer, Commands};
@@ -25,7 +26,8 @@ pub use schema::without_rules;
 pub use stage::Stage;
 pub use story::{Failed, Played, deep, story, tell};
 pub use truth::{check_truth, comes_true};
-pub use wait::{MINUTE, until};
+pub use wait::{MINUTE, stays, until};
+pub use witness::{Seen, Witness};
 
 /// Where the operator lives.
 pub const OPERATOR_NAMESPACE: &str = "etcd-operator-system";

@@ -106,7 +106,7 @@ pub(super) fn measure(target: &Target, version: &str, rounds: u8) -> Result<()> 
         Life::begin(&mut place, version)?.measure(&mut measured)?;
         place.empty()?;
     }
-    let mut floors = Table::new(&["floor", "seconds", "longest write gap"]);
+    let mut floors = Table::new(&["floor", "seconds"]);
     for figure in [
         Figure::PodStart,
         Figure::PodRestart,
@@ -115,11 +115,7 @@ pub(super) fn measure(target: &Target, version: &str, rounds: u8) -> Result<()> 
         Figure::PlainStart,
     ] {
         let name = figure.name().to_owned();
-        floors.row(vec![
-            name,
-            measured.times(figure).cell(),
-            measured.gap(figure),
-        ]);
+        floors.row(vec![name, measured.times(figure).cell()]);
     }
     floors.print(&format!(
         "Floors, etcd {version}, seconds (median, least) of {rounds}"
@@ -221,15 +217,14 @@ fn measure_pod(place: &mut Place<'_>, version: &str, measured: &mut Measured) ->
     place.empty()
 }
 
-/// Three known members, stopped and started with their data while somebody tries to write: a member that is told to stop
-/// first waits for the writes it cannot finish.
+/// Three known members, stopped and started with their data. Nobody writes meanwhile: the last member would wait up to
+/// seven seconds for a write that it cannot finish, or not, as it happens.
 fn measure_plain(place: &mut Place<'_>, version: &str, measured: &mut Measured) -> Result<()> {
     place.post("/api/v1", "services", &build_service("s"))?;
     let object = build_statefulset("s", &place.namespace, version, 3);
     let started = Instant::now();
     place.post("/apis/apps/v1", "statefulsets", &object)?;
     place.voters(THREE, started)?;
-    let writer = place.writer()?;
     let started = Instant::now();
     place.kubectl(&["scale", "statefulset", "s", "--replicas=0"])?;
     let stopped = place.until("all pods are gone", started, has_no_pod)?;
@@ -237,7 +232,6 @@ fn measure_plain(place: &mut Place<'_>, version: &str, measured: &mut Measured) 
     let started = Instant::now();
     place.kubectl(&["scale", "statefulset", "s", "--replicas=3"])?;
     measured.add(Figure::PlainStart, place.voters(THREE, started)?);
-    measured.add_gap(Figure::PlainStart, writer.stop()?.gap);
     place.empty()
 }
 
@@ -287,16 +281,13 @@ impl<'a, 'b> Life<'a, 'b> {
             writer.stop()?;
         }
 
-        // Nobody can write in between, so the gap is all of it.
-        let writer = self.place.writer()?;
+        // As the plain one, without a writer.
         let started = self.resize(0)?;
         let stopped = self.place.until("all pods are gone", started, has_no_pod)?;
         measured.add(Figure::Stop, stopped);
         let grown = self.grow()?;
         measured.add(Figure::Start, grown);
-        self.settle()?;
-        measured.add_gap(Figure::Start, writer.stop()?.gap);
-        Ok(())
+        self.settle()
     }
 
     fn resize(&self, size: u8) -> Result<Instant> {
