@@ -6,6 +6,7 @@
 mod cluster;
 mod commands;
 mod fixtures;
+mod load;
 mod operator;
 mod remains;
 mod schema;
@@ -13,19 +14,20 @@ mod stage;
 mod story;
 mod truth;
 mod wait;
-mod writer;
+mod witness;
 
 pub use cluster::Cluster;
 pub use commands::{Answer, Commands};
 pub use fixtures::{document, documents};
+pub use load::{Gap, LIMIT, Load, Report};
 pub use operator::Operator;
 pub use remains::nothing_is_left;
 pub use schema::without_rules;
 pub use stage::Stage;
 pub use story::{Failed, Played, deep, story, tell};
 pub use truth::{check_truth, comes_true};
-pub use wait::{MINUTE, until};
-pub use writer::{Writer, Written};
+pub use wait::{MINUTE, stays, until};
+pub use witness::{Seen, Witness};
 
 /// Where the operator lives.
 pub const OPERATOR_NAMESPACE: &str = "etcd-operator-system";
