@@ -81,6 +81,8 @@ pub struct Latched {
     pub proven: Option<Proven>,
     /// Who tries another one.
     pub trial: Option<TrialIntent>,
+    /// Oldest line of etcd whose entries may still be in the logs; `None` when that is not known.
+    pub log_line: Option<u8>,
     /// Size in bytes that every volume has reached.
     pub storage: Option<u64>,
     /// The data is being deleted, by the owner's policy.

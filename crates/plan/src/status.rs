@@ -50,6 +50,7 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
             })
         }),
         trial: status.trial.clone(),
+        log_line: status.log_line.and_then(|line| u8::try_from(line).ok()),
         storage: status
             .storage_bytes
             .and_then(|bytes| u64::try_from(bytes).ok()),
@@ -72,6 +73,7 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
             everywhere: proven.everywhere,
         }),
         trial: latched.trial.clone(),
+        log_line: latched.log_line.map(i32::from),
         storage_bytes: latched.storage.and_then(|bytes| i64::try_from(bytes).ok()),
         ending: latched.ending.then_some(true),
         ..old.clone()

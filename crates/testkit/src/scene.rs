@@ -318,6 +318,7 @@ impl Scene {
                 pod_uid: pod_uid(ordinal),
             }),
             storage: self.formed.then_some(10 << 30),
+            log_line: self.formed.then_some(self.minor),
             ending: false,
         }
     }

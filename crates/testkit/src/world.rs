@@ -154,6 +154,8 @@ pub struct Data {
     pub log: u64,
     /// Line of etcd whose format it has.
     pub storage: u8,
+    /// Oldest line that wrote into the log since the last snapshot.
+    pub log_line: u8,
 }
 
 /// A pod.
@@ -390,6 +392,7 @@ impl World {
             member: 0xbad0 + u64::from(ordinal),
             log: 7,
             storage: 6,
+            log_line: 6,
         };
         let volume = Volume {
             identity: None,

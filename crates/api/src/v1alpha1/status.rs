@@ -70,6 +70,9 @@ pub struct EtcdClusterStatus {
     /// The member that tries another template before the others get it; written before it is restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialIntent>,
+    /// Oldest line of etcd (5 for 3.5) whose entries may still be in the members' logs. 3.7 cannot read those of 3.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_line: Option<i32>,
     /// Size that every volume has reached, in bytes; etcd's quota follows from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_bytes: Option<i64>,

@@ -53,6 +53,12 @@ fn formed(observed: &Observed) -> Option<Decision> {
                 everywhere: true,
             }),
             storage: target.intent.storage.size.value(),
+            log_line: observed
+                .cluster
+                .latched
+                .bootstrap
+                .as_ref()
+                .map(|_| version.minor),
             ..observed.cluster.latched.clone()
         };
         let why = format!("cluster {:x} has formed", list.cluster_id);

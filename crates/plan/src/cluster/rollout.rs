@@ -378,7 +378,9 @@ fn tried(observed: &Observed, trial: &TrialIntent) -> Decision {
 
 /// Some still run on another template and none of them can be spared now, or the last one is on its way back.
 fn outstanding(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
-    let next = candidates(observed, list, &proven.template).first().copied();
+    let next = candidates(observed, list, &proven.template)
+        .first()
+        .copied();
     let unwell = list.voters().find_map(|voter| {
         let at = observed.ordinal_of(voter)?;
         (!is_well(observed, list, at, voter)).then_some(at)
@@ -429,8 +431,14 @@ fn latch(
     why: &str,
 ) -> Decision {
     let old = &observed.cluster.latched;
+    let proven = proven.or_else(|| old.proven.clone());
+    // Whoever runs writes its own entries.
+    let writes = proven.as_ref().map(|proven| proven.version.minor);
     let latched = Latched {
-        proven: proven.or_else(|| old.proven.clone()),
+        log_line: old
+            .log_line
+            .map(|line| writes.map_or(line, |writes| line.min(writes))),
+        proven,
         trial,
         ..old.clone()
     };

@@ -4,20 +4,22 @@
 use api::Reason;
 
 use crate::decision::{Decision, LATER, Step};
-use crate::observed::{MemberList, Observed, Proven, Serving};
+use crate::observed::{Latched, MemberList, Observed, Proven, Serving};
 
 /// The step that comes before any member may run on the target's line; `None` when nothing stands in the way.
 pub(super) fn prepare(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
     let target = observed.cluster.target.as_ref()?.intent.version;
-    cancel(observed, list, target.minor).or_else(|| {
-        if target.minor < proven.version.minor {
-            descend(observed, list, proven, target.minor)
-        } else if target.minor > proven.version.minor {
-            ascend(observed, list, proven)
-        } else {
-            None
-        }
-    })
+    renew_logs(observed, list, proven)
+        .or_else(|| cancel(observed, list, target.minor))
+        .or_else(|| {
+            if target.minor < proven.version.minor {
+                descend(observed, list, proven, target.minor)
+            } else if target.minor > proven.version.minor {
+                ascend(observed, list, proven)
+            } else {
+                None
+            }
+        })
 }
 
 fn members<'a>(
@@ -43,6 +45,45 @@ fn asked<'a>(
         !tried || observed.serving_as(member.id).is_some()
     });
     asked.map(|member| observed.serving_as(member.id))
+}
+
+/// 3.7 reads the log from the last snapshot on and cannot read what 3.5 wrote there; a quiet cluster makes none for
+/// months. It makes one when the format of its data falls: so it falls to that of 3.5 and rises again, which takes
+/// seconds and restarts nobody.
+fn renew_logs(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
+    let target = observed.cluster.target.as_ref()?.intent.version;
+    let latched = &observed.cluster.latched;
+    let renewed = latched.log_line.is_some_and(|line| line > 5);
+    if target.minor < 7 || proven.version.minor != 6 || renewed {
+        return None;
+    }
+    let all = |holds: &dyn Fn(&Serving) -> bool| {
+        members(observed, list).all(|serving| serving.is_some_and(holds))
+    };
+    let falls = members(observed, list)
+        .flatten()
+        .any(|serving| serving.downgrade == Some(5));
+    if falls && all(&|serving| serving.storage == Some(5)) {
+        let latched = Latched {
+            log_line: Some(6),
+            ..latched.clone()
+        };
+        let why = "every member has made a snapshot that 3.7 can begin with";
+        return Some(Decision::act(Step::Latch(latched), Reason::RollingOut, why));
+    }
+    let ready = list
+        .members
+        .iter()
+        .all(|member| observed.is_healthy(member))
+        && all(&|serving| serving.storage == Some(6));
+    if !falls && ready {
+        let why =
+            "having every member make a snapshot: 3.7 cannot read what 3.5 wrote into the logs";
+        let step = Step::Downgrade { to: Some(5) };
+        return Some(Decision::act(step, Reason::RollingOut, why));
+    }
+    let why = "waiting until every member has made a snapshot that 3.7 can begin with";
+    Some(Decision::wait(Reason::RollingOut, why, LATER))
 }
 
 /// A downgrade that is under way to another line is stopped.
@@ -76,12 +117,7 @@ fn ascend(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Dec
 
 /// No member of an older line before every member's data says that it can be read there, and nothing can change that
 /// under way: a member of that line that runs, or a downgrade that etcd was asked for.
-fn descend(
-    observed: &Observed,
-    list: &MemberList,
-    proven: &Proven,
-    to: u8,
-) -> Option<Decision> {
+fn descend(observed: &Observed, list: &MemberList, proven: &Proven, to: u8) -> Option<Decision> {
     let runs_older = |serving: &Serving| serving.version.is_some_and(|version| version.minor <= to);
     let readable = |serving: &Serving| {
         runs_older(serving) || serving.storage.is_some_and(|storage| storage <= to)

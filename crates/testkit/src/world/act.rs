@@ -95,7 +95,12 @@ impl World {
                 self.call(|world| world.member_remove(cluster, *id))
             }
             Step::DeleteClaim { ordinal, uid } => self.delete_exactly(*ordinal, uid),
-            Step::Downgrade { to } => self.call(|world| world.downgrade(cluster, *to)),
+            Step::Downgrade { to } => {
+                if look.revision != self.object.revision {
+                    return Ok(Outcome::NotNow("it has changed since".to_owned()));
+                }
+                self.call(|world| world.downgrade(cluster, *to))
+            }
             Step::TellRemoved {
                 ordinal,
                 uid,

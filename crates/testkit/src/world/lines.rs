@@ -10,6 +10,10 @@ impl World {
         let Some(data) = claim.and_then(|claim| claim.volume.data) else {
             return true;
         };
+        if minor == 7 && data.log_line == 5 {
+            self.violate("3.7 was started on a log that 3.5 wrote into");
+            return false;
+        }
         let fits = minor == data.storage || minor == data.storage + 1;
         if !fits {
             self.violate(format!(
@@ -40,7 +44,7 @@ impl World {
             let (downgrade, lucky) = (cluster.downgrade, self.rng.chance(30));
             let storage = downgrade.map_or(oldest, |to| to.min(oldest));
             if lucky {
-                self.set_storage(id, storage);
+                self.set_storage(id, storage, oldest);
             }
             let reached = downgrade.is_some_and(|to| minors.iter().all(|minor| *minor == to));
             if let Some(cluster) = self.clusters.get_mut(&id).filter(|_| reached && lucky) {
@@ -49,9 +53,16 @@ impl World {
         }
     }
 
-    fn set_storage(&mut self, id: u64, storage: u8) {
+    /// Members make a snapshot when the format falls; otherwise entries stay as long as nobody writes much.
+    fn set_storage(&mut self, id: u64, storage: u8, oldest: u8) {
         for claim in self.claims.values_mut() {
             if let Some(data) = claim.volume.data.as_mut().filter(|data| data.cluster == id) {
+                let falls = storage < data.storage;
+                data.log_line = if falls {
+                    oldest
+                } else {
+                    data.log_line.min(oldest)
+                };
                 data.storage = storage;
             }
         }

@@ -7,6 +7,7 @@ use api::EtcdCluster;
 use etcd::{Cause, DowngradeAction, GateAnswer, Target};
 use kube::{Api, ResourceExt};
 use plan::Observed;
+use plan::observed::Member;
 use plan::status::Outcome;
 
 use super::outcome_of;
@@ -109,9 +110,15 @@ pub(super) async fn downgrade(
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Outcome {
-    let Some(voter) = voter(observed, cluster, ctx) else {
+    // Where lines are mixed, 3.5 carries it out but does not answer in time.
+    let newest = |voter: &Member| observed.serving_as(voter.id).and_then(|s| s.version);
+    let Some(voter) = best_voter(observed, cluster, ctx, newest) else {
         return nobody();
     };
+    // An order that comes late would let the data fall under members that have gone on.
+    if let Some(changed) = changed_since(cluster, ctx).await {
+        return changed;
+    }
     let (action, target) = match to {
         Some(to) => (DowngradeAction::Enable, format!("3.{to}")),
         None => (DowngradeAction::Cancel, String::new()),
@@ -142,7 +149,7 @@ pub(super) async fn retire(
 }
 
 /// etcd knows no resourceVersion, so the object is looked at once more: what was latched or asked for since this
-/// look may make the removal wrong.
+/// look may make the step wrong.
 async fn changed_since(cluster: &EtcdCluster, ctx: &Context) -> Option<Outcome> {
     let (namespace, name) = place(cluster);
     let api: Api<EtcdCluster> = Api::namespaced(ctx.client.clone(), &namespace);
@@ -165,12 +172,19 @@ fn removed(result: Result<(), etcd::Error>) -> Outcome {
 
 /// Any healthy voter, the leader first: it need not forward.
 fn voter(observed: &Observed, cluster: &EtcdCluster, ctx: &Context) -> Option<etcd::Member> {
-    let list = observed.etcd.members.as_ref()?;
     let leader = observed.leader();
-    let voter = list
-        .voters()
-        .filter(|voter| observed.is_healthy(voter))
-        .max_by_key(|voter| Some(voter.id) == leader)?;
+    best_voter(observed, cluster, ctx, |voter| Some(voter.id) == leader)
+}
+
+fn best_voter<K: Ord>(
+    observed: &Observed,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+    by: impl Fn(&Member) -> K,
+) -> Option<etcd::Member> {
+    let list = observed.etcd.members.as_ref()?;
+    let healthy = list.voters().filter(|voter| observed.is_healthy(voter));
+    let voter = healthy.max_by_key(|voter| by(voter))?;
     let target: Target = targets(cluster, ctx).remove(&observed.ordinal_of(voter)?)?;
     Some(ctx.member(&target).with_deadline(DEADLINE))
 }
