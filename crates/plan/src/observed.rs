@@ -98,6 +98,8 @@ pub struct Proven {
     pub version: EtcdVersion,
     /// Every member runs on it.
     pub everywhere: bool,
+    /// The release before it, while some members still run on that.
+    pub before: Option<EtcdVersion>,
 }
 
 /// The objects that should exist.

@@ -47,6 +47,7 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
                 template: proven.template.clone(),
                 version: EtcdVersion::parse(&proven.version)?,
                 everywhere: proven.everywhere,
+                before: proven.before.as_deref().and_then(EtcdVersion::parse),
             })
         }),
         trial: status.trial.clone(),
@@ -71,6 +72,7 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
             template: proven.template.clone(),
             version: proven.version.to_string(),
             everywhere: proven.everywhere,
+            before: proven.before.map(|before| before.to_string()),
         }),
         trial: latched.trial.clone(),
         log_line: latched.log_line.map(i32::from),

@@ -202,6 +202,32 @@ fn an_upgrade_taken_back_at_any_moment_ends_where_it_began() {
 }
 
 #[test]
+fn whatever_line_is_asked_for_at_whatever_moment_is_reached() {
+    for seed in seeds(60) {
+        let mut run = settled(if seed % 3 == 0 { 1 } else { 3 }, 5, seed);
+        run.world.object.walk = true;
+        for _ in 0..6 {
+            let minor = 5 + u8::try_from(run.world.rng.below(3)).unwrap();
+            run.world.upgrade(minor);
+            let turns = run.world.rng.below(90);
+            run.turns(usize::try_from(turns).unwrap());
+        }
+        let wanted = run.world.object.minor;
+        settle(&mut run, &format!("seed {seed}"));
+        assert!(run.world.minors().iter().all(|runs| *runs == wanted));
+    }
+}
+
+#[test]
+fn walking_down_survives_a_kill_at_every_write() {
+    let mut run = settled(3, 7, 4);
+    run.world.object.walk = true;
+    run.world.upgrade(5);
+    run.world.writes = 0;
+    killed_at_every_write(&run.world, &|run| run.settle(BOUND)).unwrap();
+}
+
+#[test]
 fn a_jump_over_a_line_is_refused_unless_it_may_be_walked() {
     let mut run = settled(3, 5, 1);
     run.world.upgrade(7);

@@ -311,6 +311,7 @@ impl Scene {
                 },
                 version: intent(1, self.minor).version,
                 everywhere: self.slots.iter().all(|slot| !slot.outdated),
+                before: None,
             }),
             trial: self.trial.map(|ordinal| TrialIntent {
                 member: names::member(NAME, ordinal),

@@ -94,6 +94,9 @@ pub struct ProvenTemplate {
     /// Every member runs on it.
     #[serde(default)]
     pub everywhere: bool,
+    /// The release that was proven before it, while some members still run on that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
 }
 
 /// Who tries another template.

@@ -30,6 +30,7 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
             template: String::new(),
             version,
             everywhere: true,
+            before: None,
         }),
         storage: claims.filter_map(|claim| claim.requested).min(),
         ..observed.cluster.latched.clone()

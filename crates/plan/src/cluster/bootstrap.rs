@@ -51,6 +51,7 @@ fn formed(observed: &Observed) -> Option<Decision> {
                 template: pod.template.clone(),
                 version,
                 everywhere: true,
+                before: None,
             }),
             storage: target.intent.storage.size.value(),
             log_line: observed

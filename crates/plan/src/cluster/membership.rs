@@ -63,6 +63,7 @@ fn remember(observed: &Observed, list: &MemberList) -> Option<Decision> {
                 .pods
                 .values()
                 .all(|other| other.template == pod.template),
+            before: None,
         })
     })?;
     let sizes = observed.claims.values().filter_map(|claim| claim.requested);

@@ -2,8 +2,8 @@
 //! it while the StatefulSet already holds the proven one again, so that a pod that is made anew for any other reason
 //! never meets what nobody has tried. Whoever is unwell goes first, the leader last and only after it has handed over.
 
-use api::Reason;
 use api::v1alpha1::status::TrialIntent;
+use api::{EtcdVersion, Reason};
 
 use crate::cluster::membership::MAX_LAG;
 use crate::cluster::{describe, patience, versions};
@@ -17,6 +17,7 @@ pub fn is_changing(observed: &Observed) -> bool {
     };
     let differs = |pod: &Pod| pod.template != target;
     proven.template != target
+        || !proven.everywhere
         || observed.cluster.latched.trial.is_some()
         || observed.pods.values().any(differs)
 }
@@ -24,7 +25,9 @@ pub fn is_changing(observed: &Observed) -> bool {
 /// Goes on with what has begun; growing and shrinking come after it.
 pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let (proven, target) = goal(observed)?;
-    give_up(observed, target)
+    overtaken(observed, list, proven)
+        .or_else(|| give_up(observed, target))
+        .or_else(|| call_back(observed, list, proven, target))
         .or_else(|| adopt_what_runs(observed, list, proven, target))
         .or_else(|| match &observed.cluster.latched.trial {
             Some(trial) => pursue(observed, list, trial),
@@ -49,6 +52,7 @@ fn complete(observed: &Observed, proven: &Proven) -> Option<Decision> {
     (!proven.everywhere).then(|| {
         let done = Proven {
             everywhere: true,
+            before: None,
             ..proven.clone()
         };
         let why = format!("every member runs on v{} as asked for", proven.version);
@@ -88,6 +92,7 @@ pub(super) fn revive(observed: &Observed) -> Option<Decision> {
             template: target.to_owned(),
             version,
             everywhere: false,
+            before: Some(before(proven, version)),
         };
         return Some(latch(observed, Some(new), None, why));
     }
@@ -132,6 +137,54 @@ fn give_up(observed: &Observed, target: &str) -> Option<Decision> {
     })
 }
 
+/// Every member runs a newer line than is proven, and the data has followed: from here on there is no plain way back,
+/// whether or not it was meant as a trial. A cluster of one comes to that with its first restart.
+fn overtaken(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
+    let ahead = |member: &Member| {
+        let serving = observed.serving_as(member.id)?;
+        let version = serving
+            .version
+            .filter(|version| version.minor > proven.version.minor)?;
+        (serving.storage? > proven.version.minor).then_some(version)
+    };
+    let versions: Option<Vec<EtcdVersion>> = list.members.iter().map(ahead).collect();
+    let version = versions?.into_iter().min()?;
+    let healthy = list.voters().find(|voter| observed.is_healthy(voter))?;
+    let pod = observed.pods.get(&observed.ordinal_of(healthy)?)?;
+    let new = Proven {
+        template: pod.template.clone(),
+        version,
+        everywhere: observed.pods.values().all(|p| p.template == pod.template),
+        before: None,
+    };
+    let why = format!(
+        "every member runs on 3.{}, and so does the data",
+        version.minor
+    );
+    Some(latch(observed, Some(new), None, &why))
+}
+
+/// Before another line is begun, whoever tried a third thing comes back to what is proven.
+fn call_back(
+    observed: &Observed,
+    list: &MemberList,
+    proven: &Proven,
+    target: &str,
+) -> Option<Decision> {
+    let asked = observed.cluster.target.as_ref()?.intent.version;
+    if !proven.everywhere || asked.minor == proven.version.minor {
+        return None;
+    }
+    let astray = |ordinal: &u32| {
+        let pod = observed.pods.get(ordinal);
+        pod.is_some_and(|pod| pod.template != target)
+    };
+    candidates(observed, list, &proven.template)
+        .into_iter()
+        .filter(astray)
+        .find_map(|ordinal| restart(observed, list, ordinal))
+}
+
 /// A member that runs well on what is asked for has tried it, however it came to that.
 fn adopt_what_runs(
     observed: &Observed,
@@ -158,8 +211,17 @@ fn adopt_what_runs(
         template: target.to_owned(),
         version,
         everywhere: false,
+        before: Some(before(proven, version)),
     };
     Some(latch(observed, Some(new), None, &why))
+}
+
+/// The release that some members still run on: the proven one, or the one before it if they have not even reached that.
+fn before(proven: &Proven, next: EtcdVersion) -> EtcdVersion {
+    let earlier = proven.before.filter(|_| !proven.everywhere);
+    earlier
+        .filter(|earlier| next.minor == proven.version.minor && earlier.minor != next.minor)
+        .unwrap_or(proven.version)
 }
 
 /// The trial, from the moment it is written down until its pod was made anew.

@@ -62,6 +62,22 @@ pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Viol
     ensure(observed.pods.values().any(runs), Violation::Unproven)
 }
 
+/// Members of two neighbouring lines at most.
+pub(super) fn check_lines(observed: &Observed, new: &Latched) -> Result<(), Violation> {
+    let target = observed.cluster.target.as_ref();
+    let begins = new.trial.is_some() && observed.cluster.latched.trial.is_none();
+    let Some(target) = target.filter(|_| begins) else {
+        return Ok(());
+    };
+    let minor = target.intent.version.minor;
+    let running = observed
+        .pods
+        .values()
+        .filter_map(|pod| pod.serving()?.version);
+    let near = |version: api::EtcdVersion| version.minor.abs_diff(minor) <= 1;
+    ensure(running.into_iter().all(near), Violation::Line)
+}
+
 /// No voluntary step leaves fewer healthy voters than a quorum, and there is no second disruption.
 pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Violation> {
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;

@@ -43,6 +43,9 @@ impl World {
             };
             let (downgrade, lucky) = (cluster.downgrade, self.rng.chance(30));
             let storage = downgrade.map_or(oldest, |to| to.min(oldest));
+            if let Some(newest) = minors.iter().max().filter(|newest| **newest > storage + 1) {
+                self.violate(format!("3.{newest} runs in a cluster of 3.{storage}"));
+            }
             if lucky {
                 self.set_storage(id, storage, oldest);
             }
