@@ -494,8 +494,11 @@ fn latch(
 ) -> Decision {
     let old = &observed.cluster.latched;
     let proven = proven.or_else(|| old.proven.clone());
-    // Whoever runs writes its own entries.
-    let writes = proven.as_ref().map(|proven| proven.version.minor);
+    // Whoever runs writes its own entries, and so does whoever tries.
+    let target = observed.cluster.target.as_ref().filter(|_| trial.is_some());
+    let tries = target.map(|target| target.intent.version.minor);
+    let runs = proven.as_ref().map(|proven| proven.version.minor);
+    let writes = tries.into_iter().chain(runs).min();
     let latched = Latched {
         log_line: old
             .log_line
