@@ -57,9 +57,7 @@ pub async fn act(
             uid,
             members,
         } => grant::tell_removed(cluster, *ordinal, uid, members, ctx).await,
-        Step::AddDebug { ordinal, uid } => {
-            debug::add(cluster, observed, *ordinal, uid, ctx).await
-        }
+        Step::AddDebug { ordinal, uid } => debug::add(cluster, observed, *ordinal, uid, ctx).await,
         Step::RemoveMember { id, ordinal, nonce } => {
             members::remove(observed, (*id, *ordinal, nonce), cluster, ctx).await
         }

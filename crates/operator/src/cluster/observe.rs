@@ -92,8 +92,9 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
     {
         return Ok(seen);
     }
-    let wanted = manifests::build_objects(&owner(cluster), &target.intent, &shape, &ctx.agent_image)
-        .map_err(Error::Render)?;
+    let wanted =
+        manifests::build_objects(&owner(cluster), &target.intent, &shape, &ctx.agent_image)
+            .map_err(Error::Render)?;
     for mut object in wanted {
         let what = format!("{:?} {}", object.kind, object.name);
         let Some(live) = live_object(ctx, &namespace, object.kind, &object.name) else {

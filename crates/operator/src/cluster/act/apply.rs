@@ -101,7 +101,9 @@ async fn replace_template(
         Ok(live) => live,
         Err(error) => return outcome_of(what, Err::<(), _>(error)),
     };
-    let version = seen.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    let version = seen
+        .pointer("/metadata/resourceVersion")
+        .and_then(Value::as_str);
     if live.resource_version().as_deref() != version {
         return Outcome::NotNow(format!("{what} changed in between"));
     }
@@ -141,7 +143,9 @@ async fn own_what_we_created(api: &Api<DynamicObject>, name: &str) -> kube::Resu
         "uid": live.uid(), "resourceVersion": live.resource_version(), "managedFields": fields,
     });
     let body = Patch::Merge(json!({ "metadata": metadata }));
-    api.patch(name, &PatchParams::default(), &body).await.map(drop)
+    api.patch(name, &PatchParams::default(), &body)
+        .await
+        .map(drop)
 }
 
 /// Lets a claim outlive the object. An apply that leaves the owner out would not take it off: the owner

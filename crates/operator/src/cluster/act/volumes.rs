@@ -21,7 +21,8 @@ pub(super) async fn expand(
 ) -> Outcome {
     let (namespace, name) = place(cluster);
     let claim = names::claim(&name, ordinal);
-    let body = json!({"metadata": {"uid": uid}, "spec": {"resources": {"requests": {"storage": size}}}});
+    let body =
+        json!({"metadata": {"uid": uid}, "spec": {"resources": {"requests": {"storage": size}}}});
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(ctx.client.clone(), &namespace);
     let patched = claims
         .patch(&claim, &PatchParams::default(), &Patch::Merge(&body))

@@ -204,7 +204,10 @@ pub(super) fn classes(
     small
         .map(|(ordinal, claim)| {
             let spec = claim.spec.as_ref();
-            (ordinal, spec.and_then(|spec| spec.storage_class_name.clone()))
+            (
+                ordinal,
+                spec.and_then(|spec| spec.storage_class_name.clone()),
+            )
         })
         .collect()
 }

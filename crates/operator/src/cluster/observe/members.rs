@@ -107,7 +107,9 @@ fn serving(status: etcd::Status) -> Process {
         // Data in the format of 3.5 has no version of its own.
         storage: version.filter(|version| version.minor > 5).map(|_| {
             let storage = status.storage_version.as_deref();
-            storage.and_then(EtcdVersion::parse).map_or(5, |of| of.minor)
+            storage
+                .and_then(EtcdVersion::parse)
+                .map_or(5, |of| of.minor)
         }),
         downgrade: status
             .downgrade

@@ -42,8 +42,13 @@ pub(super) fn describe_set(cluster: &EtcdCluster, ctx: &Context) -> Objects {
 
 /// The gate stands in front of etcd. The predecessor's StatefulSet bears our name and owner and has none.
 fn is_gated(live: &StatefulSet) -> bool {
-    let pod = live.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-    let mut init = pod.into_iter().flat_map(|pod| pod.init_containers.iter().flatten());
+    let pod = live
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.template.spec.as_ref());
+    let mut init = pod
+        .into_iter()
+        .flat_map(|pod| pod.init_containers.iter().flatten());
     init.any(|container| container.name == names::AGENT_CONTAINER)
 }
 
@@ -91,7 +96,9 @@ pub(crate) fn wanted(object: &Object, live: &Value, shape: &Shape, agent_image: 
         Template::Live if own => (rendered, None),
         Template::Live => (there.clone(), None),
         Template::Kept => {
-            let kept = beside.as_deref().and_then(|kept| serde_json::from_str(kept).ok());
+            let kept = beside
+                .as_deref()
+                .and_then(|kept| serde_json::from_str(kept).ok());
             (kept.unwrap_or_else(|| there.clone()), None)
         }
         Template::Try if hash_of(&rendered) == hash_of(&there) => (rendered, beside.clone()),
@@ -108,7 +115,9 @@ pub(crate) fn wanted(object: &Object, live: &Value, shape: &Shape, agent_image: 
 }
 
 fn agent_of(template: &Value) -> Option<&str> {
-    let init = template.pointer("/spec/initContainers").and_then(Value::as_array)?;
+    let init = template
+        .pointer("/spec/initContainers")
+        .and_then(Value::as_array)?;
     let agent = init.iter().find(|container| {
         container.get("name").and_then(Value::as_str) == Some(names::AGENT_CONTAINER)
     })?;
