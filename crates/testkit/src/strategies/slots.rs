@@ -210,15 +210,11 @@ pub(super) fn rolling_slots() -> impl Strategy<Value = Vec<Slot>> {
         ..Slot::outdated()
     };
     let odd = prop::sample::select(vec![Slot::stuck(), vain, away, starts, ends, hidden]);
+    let odd = prop_oneof![3 => odd.boxed(), 1 => slot().boxed()];
+    let odd = move || prop::option::of((0..5_usize, odd.clone()));
     let one = prop_oneof![7 => Just(Slot::outdated()), 5 => Just(Slot::voter())];
-    (
-        prop::collection::vec(one, 1..6),
-        prop::option::of((
-            0..5_usize,
-            prop_oneof![3 => odd.boxed(), 1 => slot().boxed()],
-        )),
-    )
-        .prop_map(|(slots, odd)| put(slots, odd))
+    (prop::collection::vec(one, 1..6), odd(), odd())
+        .prop_map(|(slots, one, another)| put(put(slots, one), another))
 }
 
 /// A healthy cluster whose volumes are to grow.
