@@ -288,10 +288,12 @@ impl Pod {
             .filter(|report| matches!(report.state, State::Empty | State::Damaged))
     }
 
-    /// Nothing of etcd can have run in it: it was never let through.
+    /// Nothing of etcd runs in it, and it was never let through. One that merely does not answer may well run: on data
+    /// of its own etcd starts without a grant.
     pub fn is_unstarted(&self) -> bool {
         match &self.process {
-            Process::Unknown | Process::Held(_) => self.grant.is_none(),
+            Process::Unknown => self.problem.is_some() && self.grant.is_none(),
+            Process::Held(_) => self.grant.is_none(),
             Process::Starting | Process::Serving(_) => false,
         }
     }
