@@ -83,6 +83,8 @@ pub struct Latched {
     pub trial: Option<TrialIntent>,
     /// Oldest line of etcd whose entries may still be in the logs; `None` when that is not known.
     pub log_line: Option<u8>,
+    /// Members are made to take a snapshot, so that nothing older is left in the logs.
+    pub renewing: bool,
     /// Size in bytes that every volume has reached.
     pub storage: Option<u64>,
     /// The data is being deleted, by the owner's policy.
@@ -292,10 +294,12 @@ impl Pod {
             .filter(|report| matches!(report.state, State::Empty | State::Damaged))
     }
 
-    /// Nothing of etcd can have run in it: it was never let through.
+    /// Nothing of etcd runs in it, and it was never let through. One that merely does not answer may well run: on data
+    /// of its own etcd starts without a grant.
     pub fn is_unstarted(&self) -> bool {
         match &self.process {
-            Process::Unknown | Process::Held(_) => self.grant.is_none(),
+            Process::Unknown => self.problem.is_some() && self.grant.is_none(),
+            Process::Held(_) => self.grant.is_none(),
             Process::Starting | Process::Serving(_) => false,
         }
     }

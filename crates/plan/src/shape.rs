@@ -53,7 +53,10 @@ fn template(observed: &Observed) -> Template {
         Template::Live
     } else if objects.kept_template.as_ref() == Some(&proven.template) {
         Template::Kept
-    } else if target.template == proven.template {
+    } else if target.template == proven.template
+        || target.intent.version.minor == proven.version.minor
+    {
+        // What is proven cannot be had: what is asked for is nearer to it than what an older line left.
         Template::Render
     } else {
         Template::Live

@@ -52,6 +52,7 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
         }),
         trial: status.trial.clone(),
         log_line: status.log_line.and_then(|line| u8::try_from(line).ok()),
+        renewing: status.renewing_logs.unwrap_or(false),
         storage: status
             .storage_bytes
             .and_then(|bytes| u64::try_from(bytes).ok()),
@@ -76,6 +77,7 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
         }),
         trial: latched.trial.clone(),
         log_line: latched.log_line.map(i32::from),
+        renewing_logs: latched.renewing.then_some(true),
         storage_bytes: latched.storage.and_then(|bytes| i64::try_from(bytes).ok()),
         ending: latched.ending.then_some(true),
         ..old.clone()

@@ -12,19 +12,9 @@ use manifests::Shape;
 use plan::invariants::Violation;
 use plan::observed::{Latched, MemberList, Pod, format_id};
 use plan::{Decision, Observed, Step, decide};
+use testkit::mutant::{Mutant, decide_as};
 use testkit::run::Faults;
 use testkit::{Run, World};
-
-type Mutant = fn(&Observed) -> Option<Step>;
-
-/// Decides as the mutant says, and otherwise as it should.
-fn decide_as(mutant: Mutant, observed: &Observed) -> Decision {
-    let why = "a mutant";
-    mutant(observed).map_or_else(
-        || decide(observed),
-        |step| Decision::act(step, Reason::AsExpected, why),
-    )
-}
 
 /// Clusters that have settled, with 5000 entries more on a quorum than elsewhere.
 fn settled() -> &'static [World] {

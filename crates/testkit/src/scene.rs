@@ -1,21 +1,12 @@
 //! Single observations, painted from a few strokes for each ordinal: the same vocabulary for tables of
 //! every small world, for random large ones and for the handful that a status is shown for.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod ask;
+mod paint;
 
-use api::names;
-use api::v1alpha1::status::{BootstrapIntent, JoinIntent, RetireIntent, TrialIntent};
-use gate::{Action, Data, Grant, Report, State};
+use api::v1alpha1::cluster::Retention;
+use gate::State;
 use jiff::{SignedDuration, Timestamp};
-use plan::Observed;
-use plan::observed::{
-    Claim, Cluster, Etcd, Latched, Member, MemberList, Objects, Pod, Process, Proven, Serving,
-    format_id,
-};
-use plan::target::decide_target;
-
-use crate::intent::intent;
-use crate::world::{NAME, NAMESPACE, peer_url};
 
 /// The cluster in every scene.
 pub const CLUSTER: u64 = 0xc1;
@@ -86,6 +77,32 @@ pub enum Claimed {
     Terminating,
 }
 
+/// How large a volume is, where 10 GiB are proven and the scene may ask for 20.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sized {
+    /// As the scene asks.
+    AsAsked,
+    /// 10 GiB, and its class can expand it.
+    Small,
+    /// 10 GiB, and its class cannot expand it.
+    Fixed,
+    /// 10 GiB, and its class is gone.
+    Classless,
+    /// As the scene asks, but the volume has not grown yet.
+    Growing,
+}
+
+/// What a pod was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Made {
+    /// From what is to be run next.
+    AsAsked,
+    /// From what was run before.
+    Before,
+    /// From something that is neither proven nor asked for.
+    Otherwise,
+}
+
 /// One ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
@@ -109,10 +126,16 @@ pub struct Slot {
     pub informed: bool,
     /// It was written down that this member leaves.
     pub leaves: bool,
-    /// It was made from another template than is asked for.
-    pub outdated: bool,
+    /// What its pod was made from.
+    pub made: Made,
     /// Its container cannot start.
     pub stuck: bool,
+    /// Its volume.
+    pub volume: Sized,
+    /// Line of etcd whose format its data has; that of the scene where it is `None`.
+    pub format: Option<u8>,
+    /// Its agent was told that the member of this ordinal was removed.
+    pub told: bool,
 }
 
 impl Slot {
@@ -129,8 +152,29 @@ impl Slot {
             age: 60,
             informed: true,
             leaves: false,
-            outdated: false,
+            made: Made::AsAsked,
             stuck: false,
+            volume: Sized::AsAsked,
+            format: None,
+            told: false,
+        }
+    }
+
+    /// A healthy voter that was made before the last change.
+    pub fn outdated() -> Self {
+        Self {
+            made: Made::Before,
+            ..Self::voter()
+        }
+    }
+
+    /// A voter whose container cannot start on what is asked for.
+    pub fn stuck() -> Self {
+        Self {
+            does: Does::Unknown,
+            stuck: true,
+            ready: false,
+            ..Self::voter()
         }
     }
 
@@ -169,25 +213,92 @@ pub struct Scene {
     pub drifted: bool,
     /// Replicas of the live StatefulSet.
     pub replicas: Option<u32>,
-    /// What is asked for has not been proven.
+    /// What is to be run next has not been proven.
     pub edited: bool,
-    /// Who tries it.
-    pub trial: Option<u32>,
+    /// Who tries it, and how far that got.
+    pub trial: Option<(u32, Trial)>,
+    /// Line of etcd that is proven.
+    pub from: u8,
+    /// The proven template reached every member.
+    pub everywhere: bool,
+    /// A jump over a line is walked.
+    pub walk: bool,
+    /// Line of etcd whose format the data has.
+    pub format: u8,
+    /// Line of etcd that a downgrade under way aims at.
+    pub downgrade: Option<u8>,
+    /// 20 GiB are asked for.
+    pub larger: bool,
+    /// The claim template in the StatefulSet is as large as is asked for.
+    pub claims_follow: bool,
+    /// What happens to the claim of a member that leaves.
+    pub when_scaled: Retention,
+    /// What happens to the claims when the cluster is stopped.
+    pub when_stopped: Retention,
+    /// The data is being deleted.
+    pub ending: bool,
+    /// Its owner asked for a pause.
+    pub paused: bool,
+    /// The StatefulSet is an earlier operator's.
+    pub predecessor: bool,
+    /// The Service for clients exists.
+    pub clients: bool,
+}
+
+/// How far a trial got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Trial {
+    /// It was written down.
+    Chosen,
+    /// Its template stands in the StatefulSet, and the proven one is kept beside it.
+    Written,
+    /// Its pod was deleted or made anew since.
+    Remade,
+    /// The StatefulSet holds the proven template again.
+    Restored,
 }
 
 /// Hash of a template that is not asked for.
 pub const OLD: &str = "old";
+/// Hash of a template that is neither proven nor asked for.
+pub const OTHER: &str = "other";
+/// What volumes have in bytes.
+pub const SMALL: u64 = 10 << 30;
+/// What a scene may ask for in bytes.
+pub const LARGE: u64 = 20 << 30;
 
 impl Scene {
     /// A formed cluster of these.
     pub fn formed(size: u32, slots: Vec<Slot>) -> Self {
         let list = slots.iter().any(|slot| slot.listed != Listed::No);
         let replicas = Some(u32::try_from(slots.len()).unwrap_or(0));
+        let everywhere = slots.iter().all(|slot| slot.made == Made::AsAsked);
         Self {
             formed: true,
             list,
             replicas,
+            everywhere,
             ..Self::unformed(size, slots)
+        }
+    }
+
+    /// A formed cluster of these whose spec was edited; what ran before is proven.
+    pub fn edited(size: u32, slots: Vec<Slot>) -> Self {
+        Self {
+            edited: true,
+            everywhere: true,
+            ..Self::formed(size, slots)
+        }
+    }
+
+    /// A formed cluster on its way from one line of etcd to another.
+    pub fn between(from: u8, to: u8, slots: Vec<Slot>) -> Self {
+        let size = u32::try_from(slots.len()).unwrap_or(0);
+        Self {
+            from,
+            minor: to,
+            format: from,
+            ..Self::edited(size, slots)
         }
     }
 
@@ -205,6 +316,19 @@ impl Scene {
             replicas: None,
             edited: false,
             trial: None,
+            from: 6,
+            everywhere: true,
+            walk: false,
+            format: 6,
+            downgrade: None,
+            larger: false,
+            claims_follow: true,
+            when_scaled: Retention::Delete,
+            when_stopped: Retention::Retain,
+            ending: false,
+            paused: false,
+            predecessor: false,
+            clients: false,
         }
     }
 
@@ -213,269 +337,8 @@ impl Scene {
         Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24)
     }
 
-    /// The observation.
-    pub fn observed(&self) -> Observed {
-        let latched = self.latched();
-        let intent = intent(self.size, self.minor);
-        Observed {
-            now: Self::now(),
-            cluster: Cluster {
-                name: NAME.to_owned(),
-                namespace: NAMESPACE.to_owned(),
-                uid: UID.to_owned(),
-                generation: 1,
-                deleting: false,
-                held_by_predecessor: false,
-                paused: false,
-                target: Some(decide_target(&intent, &latched)),
-                intent: Ok(intent),
-                latched,
-            },
-            objects: Objects {
-                replicas: self.replicas,
-                template: self.replicas.map(|_| self.set_template()),
-                kept_template: self.trial.map(|_| OLD.to_owned()),
-                claim_template: Some(10 << 30),
-                set_uid: self.replicas.map(|_| "set".to_owned()),
-                drifted: if self.drifted {
-                    vec!["Service".to_owned()]
-                } else {
-                    Vec::new()
-                },
-                ..Objects::default()
-            },
-            claims: self
-                .each()
-                .filter_map(|(n, slot)| Some((n, claim(n, slot)?)))
-                .collect(),
-            pods: self.pods(),
-            etcd: Etcd {
-                members: self.list.then(|| self.member_list()),
-            },
-        }
-    }
-
-    /// The template that is asked for.
-    pub fn asked_for(&self) -> String {
-        let mut intent = intent(self.size, self.minor);
-        intent.storage.size_in_force = Some(10 << 30);
-        manifests::template_hash(&intent)
-    }
-
-    fn set_template(&self) -> String {
-        if self.edited && self.trial.is_none() {
-            OLD.to_owned()
-        } else {
-            self.asked_for()
-        }
-    }
-
-    fn each(&self) -> impl Iterator<Item = (u32, &Slot)> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, &Slot)> {
         (0..).zip(&self.slots)
-    }
-
-    fn latched(&self) -> Latched {
-        let joins = self.each().filter(|(_, slot)| slot.join != For::Nobody);
-        Latched {
-            incarnation: 1,
-            bootstrap: self.founder.map(|(ordinal, wait)| BootstrapIntent {
-                member: names::member(NAME, ordinal),
-                pod_uid: pod_uid(ordinal),
-                claim_uid: claim_uid(ordinal),
-                nonce: nonce(ordinal, wait),
-            }),
-            joins: joins
-                .map(|(ordinal, slot)| JoinIntent {
-                    member: names::member(NAME, ordinal),
-                    pod_uid: pod_uid(ordinal),
-                    nonce: nonce(ordinal, slot.join),
-                })
-                .collect(),
-            retiring: self
-                .each()
-                .filter(|(_, slot)| slot.leaves)
-                .map(|(ordinal, _)| RetireIntent {
-                    member: names::member(NAME, ordinal),
-                    member_id: format_id(member_id(ordinal)),
-                    claim_uid: claim_uid(ordinal),
-                })
-                .collect(),
-            cluster_id: self.formed.then_some(CLUSTER),
-            resumed: self.resumed,
-            replicas: self.replicas,
-            proven: self.formed.then(|| Proven {
-                template: if self.edited {
-                    OLD.to_owned()
-                } else {
-                    self.asked_for()
-                },
-                version: intent(1, self.minor).version,
-                everywhere: self.slots.iter().all(|slot| !slot.outdated),
-                before: None,
-            }),
-            trial: self.trial.map(|ordinal| TrialIntent {
-                member: names::member(NAME, ordinal),
-                template: self.asked_for(),
-                pod_uid: pod_uid(ordinal),
-            }),
-            storage: self.formed.then_some(10 << 30),
-            log_line: self.formed.then_some(self.minor),
-            ending: false,
-        }
-    }
-
-    /// The members that the slots list.
-    pub fn member_list(&self) -> MemberList {
-        let listed = self.each().filter(|(_, slot)| slot.listed != Listed::No);
-        let members = listed.map(|(ordinal, slot)| Member {
-            id: member_id(ordinal),
-            name: if slot.listed == Listed::New {
-                String::new()
-            } else {
-                names::member(NAME, ordinal)
-            },
-            peer_urls: vec![peer_url(ordinal)],
-            learner: slot.listed != Listed::Voter,
-        });
-        MemberList {
-            cluster_id: CLUSTER,
-            members: members.collect(),
-        }
-    }
-
-    fn pods(&self) -> BTreeMap<u32, Pod> {
-        let ids: BTreeSet<u64> = self
-            .each()
-            .filter(|(_, slot)| slot.listed != Listed::No)
-            .map(|(ordinal, _)| member_id(ordinal))
-            .collect();
-        let leader = self
-            .each()
-            .find(|(_, s)| s.does == Does::Serves && s.listed == Listed::Voter);
-        let leader = leader.map_or(0xee, |(ordinal, _)| member_id(ordinal));
-        let pods = self
-            .each()
-            .filter(|(_, slot)| slot.does != Does::Absent)
-            .map(|(ordinal, slot)| {
-                let pod = Pod {
-                    uid: pod_uid(ordinal),
-                    created: Self::now() - SignedDuration::from_secs(slot.age),
-                    resolvable: slot.does != Does::Unknown,
-                    terminating: slot.terminating,
-                    ready: slot.ready,
-                    problem: slot.stuck.then(|| "ImagePullBackOff".to_owned()),
-                    outdated: false,
-                    template: if slot.outdated {
-                        OLD.to_owned()
-                    } else {
-                        self.asked_for()
-                    },
-                    debug: false,
-                    told_removed: Vec::new(),
-                    grant: self.grant(ordinal, slot),
-                    process: self.process(ordinal, slot, &ids, leader),
-                };
-                (ordinal, pod)
-            });
-        pods.collect()
-    }
-
-    fn grant(&self, ordinal: u32, slot: &Slot) -> Option<Grant> {
-        let founds = !self.formed && self.founder.is_some_and(|(founder, _)| founder == ordinal);
-        let (token, entry) = (
-            format!("{UID}-1"),
-            format!("{}={}", names::member(NAME, ordinal), peer_url(ordinal)),
-        );
-        let action = if founds {
-            Action::Bootstrap {
-                token,
-                initial_cluster: entry,
-                discard: false,
-            }
-        } else {
-            Action::Join {
-                token,
-                initial_cluster: entry,
-                member_id: format_id(member_id(ordinal)),
-                cluster_id: format_id(CLUSTER),
-                discard: false,
-            }
-        };
-        (slot.grant != For::Nobody).then(|| Grant {
-            nonce: nonce(ordinal, slot.grant),
-            cluster_uid: UID.to_owned(),
-            incarnation: 1,
-            action,
-        })
-    }
-
-    fn process(&self, ordinal: u32, slot: &Slot, ids: &BTreeSet<u64>, leader: u64) -> Process {
-        let serving = |cluster_id, leader, applied_index| {
-            Process::Serving(Serving {
-                member_id: member_id(ordinal),
-                cluster_id,
-                version: Some(intent(1, self.minor).version),
-                leader,
-                raft_index: applied_index,
-                applied_index,
-                errors: Vec::new(),
-                view: Some(if slot.informed {
-                    ids.clone()
-                } else {
-                    BTreeSet::new()
-                }),
-                reads: Some(slot.ready),
-                storage: Some(self.minor),
-                downgrade: None,
-            })
-        };
-        match slot.does {
-            Does::Absent | Does::Unknown => Process::Unknown,
-            Does::Waits(state) => Process::Held(report(ordinal, state, CLUSTER)),
-            Does::WaitsWithStranger => Process::Held(report(ordinal, State::OtherObject, STRANGER)),
-            Does::Starts => Process::Starting,
-            Does::Serves => serving(CLUSTER, leader, HEAD),
-            Does::Lags => serving(CLUSTER, leader, HEAD / 2),
-            Does::Leaderless => serving(CLUSTER, 0, HEAD),
-            Does::ServesStranger => serving(STRANGER, leader, HEAD),
-        }
-    }
-}
-
-fn claim(ordinal: u32, slot: &Slot) -> Option<Claim> {
-    (slot.claim != Claimed::Absent).then(|| Claim {
-        uid: claim_uid(ordinal),
-        ours: slot.claim == Claimed::Ours,
-        terminating: slot.claim == Claimed::Terminating,
-        requested: Some(10 << 30),
-        capacity: Some(10 << 30),
-        expandable: Some(true),
-    })
-}
-
-fn report(ordinal: u32, state: State, cluster: u64) -> Report {
-    let data = !matches!(state, State::Empty | State::Damaged);
-    Report {
-        protocol: gate::PROTOCOL,
-        state,
-        nonce: nonce(ordinal, For::ThisWait),
-        pod_uid: pod_uid(ordinal),
-        detail: match state {
-            State::Empty => "the data directory is empty",
-            State::OtherObject => "data of the EtcdCluster with UID other",
-            State::Unidentified => "data without an identity file",
-            State::Mismatch => "the identity file names another member",
-            State::Damaged => "the WAL cannot be read",
-        }
-        .to_owned(),
-        data: data.then(|| Data {
-            cluster_id: format_id(cluster),
-            member_id: format_id(member_id(ordinal)),
-            term: 2,
-            index: HEAD,
-            commit: HEAD,
-            identity: None,
-        }),
     }
 }
 

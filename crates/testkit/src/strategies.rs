@@ -1,238 +1,60 @@
 //! Random observations: what can be seen, and much that cannot.
 
-use gate::State;
+mod slots;
+
+use api::v1alpha1::cluster::Retention;
 use plan::Observed;
 use proptest::prelude::*;
 
-use crate::scene::{Claimed, Does, For, Listed, Scene, Slot};
+use crate::scene::{For, Made, Scene, Slot, Trial};
 
-const DOES: [Does; 14] = [
-    Does::Absent,
-    Does::Unknown,
-    Does::Waits(State::Empty),
-    Does::Waits(State::Empty),
-    Does::Waits(State::OtherObject),
-    Does::Waits(State::Unidentified),
-    Does::Waits(State::Mismatch),
-    Does::Waits(State::Damaged),
-    Does::WaitsWithStranger,
-    Does::Starts,
-    Does::Serves,
-    Does::Lags,
-    Does::Leaderless,
-    Does::ServesStranger,
-];
-
-/// One ordinal; healthy voters are likely, for without them nothing else is ever tried.
-pub fn slot() -> impl Strategy<Value = Slot> {
-    let fors = || prop_oneof![4 => Just(For::Nobody), 3 => Just(For::ThisWait), 1 => Just(For::FormerWait)];
-    let does = prop::sample::select(DOES.to_vec());
-    let listed = prop::sample::select(vec![
-        Listed::No,
-        Listed::No,
-        Listed::New,
-        Listed::Learner,
-        Listed::Voter,
-    ]);
-    let claim = prop_oneof![
-        1 => Just(Claimed::Absent), 8 => Just(Claimed::Ours),
-        2 => Just(Claimed::Kept), 1 => Just(Claimed::Terminating),
-    ];
-    let rest = (
-        prop::bool::weighted(0.1),
-        any::<bool>(),
-        0..60_i64,
-        prop::bool::weighted(0.9),
-        prop::bool::weighted(0.2),
-        (prop::bool::weighted(0.3), prop::bool::weighted(0.2)),
-    );
-    let any = (does, listed, fors(), fors(), claim, rest).prop_map(
-        |(
-            does,
-            listed,
-            join,
-            grant,
-            claim,
-            (terminating, ready, age, informed, leaves, (outdated, stuck)),
-        )| Slot {
-            does,
-            listed,
-            join,
-            grant,
-            claim,
-            terminating,
-            ready,
-            age,
-            informed,
-            leaves,
-            outdated,
-            stuck,
-        },
-    );
-    let outdated = Slot {
-        outdated: true,
-        ..Slot::voter()
-    };
-    prop_oneof![3 => Just(Slot::voter()), 2 => Just(outdated), 1 => growing(), 1 => leaving(), 4 => any]
-}
-
-/// A member on its way to a vote, and where that way has been lost.
-fn growing() -> impl Strategy<Value = Slot> {
-    let wait = Slot::empty();
-    prop::sample::select(vec![
-        wait,
-        Slot {
-            join: For::ThisWait,
-            ..wait
-        },
-        Slot {
-            join: For::ThisWait,
-            listed: Listed::New,
-            ..wait
-        },
-        Slot {
-            join: For::ThisWait,
-            listed: Listed::New,
-            grant: For::ThisWait,
-            ..wait
-        },
-        Slot {
-            listed: Listed::New,
-            grant: For::FormerWait,
-            ..wait
-        },
-        Slot {
-            join: For::ThisWait,
-            listed: Listed::New,
-            grant: For::FormerWait,
-            ..wait
-        },
-        Slot {
-            join: For::FormerWait,
-            listed: Listed::New,
-            ..wait
-        },
-        Slot {
-            does: Does::Lags,
-            listed: Listed::Learner,
-            ..Slot::voter()
-        },
-        Slot {
-            listed: Listed::Learner,
-            ..Slot::voter()
-        },
-        Slot {
-            does: Does::Waits(State::Damaged),
-            join: For::ThisWait,
-            listed: Listed::New,
-            ..wait
-        },
-    ])
-}
-
-/// A member on its way out, as it goes when nothing goes wrong.
-fn leaving() -> impl Strategy<Value = Slot> {
-    let leaver = Slot {
-        leaves: true,
-        ..Slot::voter()
-    };
-    let gone = Slot {
-        listed: Listed::No,
-        ..leaver
-    };
-    prop::sample::select(vec![
-        leaver,
-        gone,
-        Slot {
-            does: Does::Starts,
-            claim: Claimed::Terminating,
-            ..gone
-        },
-        Slot {
-            does: Does::Absent,
-            claim: Claimed::Absent,
-            ..gone
-        },
-    ])
-}
-
-/// A healthy cluster with members on their way and one ordinal of any kind.
-fn healthy_slots() -> impl Strategy<Value = Vec<Slot>> {
-    (
-        1..6_usize,
-        prop::collection::vec(
-            prop_oneof![4 => growing().boxed(), 1 => leaving().boxed()],
-            0..3,
-        ),
-        prop::option::of(slot()),
-    )
-        .prop_map(|(voters, moving, odd)| {
-            let voters = std::iter::repeat_n(Slot::voter(), voters);
-            odd.into_iter().chain(voters).chain(moving).collect()
-        })
-}
-
-/// A healthy cluster in the middle of a rollout.
-fn rolling_slots() -> impl Strategy<Value = Vec<Slot>> {
-    let outdated = Slot {
-        outdated: true,
-        ..Slot::voter()
-    };
-    let stuck = Slot {
-        stuck: true,
-        does: Does::Unknown,
-        ready: false,
-        ..Slot::voter()
-    };
-    let one =
-        prop_oneof![4 => Just(outdated), 4 => Just(Slot::voter()), 1 => Just(stuck), 1 => slot()];
-    prop::collection::vec(one, 1..6)
-}
-
-/// A cluster that is about to begin.
-fn young_slots() -> impl Strategy<Value = Vec<Slot>> {
-    let quiet = Slot {
-        does: Does::Unknown,
-        ..Slot::empty()
-    };
-    let damaged = Slot {
-        does: Does::Waits(State::Damaged),
-        ..Slot::empty()
-    };
-    let one =
-        prop_oneof![6 => Just(Slot::empty()), 2 => Just(quiet), 1 => Just(damaged), 1 => slot()];
-    prop::collection::vec(one, 1..4)
-}
-
-/// A cluster on claims that an earlier object kept, before anything is written down.
-fn kept_slots() -> impl Strategy<Value = Vec<Slot>> {
-    let kept = |does| Slot {
-        claim: Claimed::Kept,
-        ..Slot::new(does, Listed::No)
-    };
-    let one = prop::sample::select(vec![
-        kept(Does::Waits(State::OtherObject)),
-        kept(Does::Waits(State::OtherObject)),
-        kept(Does::Waits(State::Unidentified)),
-        kept(Does::Waits(State::Empty)),
-        kept(Does::WaitsWithStranger),
-        kept(Does::Unknown),
-        kept(Does::Absent),
-        Slot::empty(),
-    ]);
-    prop::collection::vec(one, 1..5)
-}
+pub use slots::slot;
 
 /// A whole scene of up to nine ordinals.
 pub fn scene() -> impl Strategy<Value = Scene> {
-    let slots = prop_oneof![
-        4 => prop::collection::vec(slot(), 0..10).prop_map(|slots| (slots, None)),
-        3 => healthy_slots().prop_map(|slots| (slots, Some(true))),
-        3 => rolling_slots().prop_map(|slots| (slots, Some(true))),
-        2 => young_slots().prop_map(|slots| (slots, Some(false))),
-        1 => kept_slots().prop_map(|slots| (slots, Some(false))),
+    let scene = prop_oneof![
+        4 => any_scene(),
+        6 => formed(slots::healthy_slots().boxed()),
+        5 => changing_scene(),
+        2 => young(slots::young_slots().boxed()),
+        2 => young(slots::kept_slots().boxed()),
+        2 => volume_scene(),
+        2 => shrinking_scene(),
+        1 => stopped_scene(),
+        1 => adopted_scene(),
     ];
-    let sizes = prop::sample::select(vec![0_u32, 1, 3, 3, 3, 5, 5, 7, 9]);
+    (
+        scene,
+        prop::bool::weighted(0.02),
+        prop::bool::weighted(0.02),
+    )
+        .prop_map(|(scene, paused, drifted)| Scene {
+            paused,
+            drifted: drifted || scene.drifted,
+            ..scene
+        })
+}
+
+fn sizes() -> impl Strategy<Value = u32> {
+    prop::sample::select(vec![0_u32, 1, 3, 3, 3, 5, 5, 7, 9])
+}
+
+fn policy() -> impl Strategy<Value = Retention> {
+    prop::sample::select(vec![Retention::Delete, Retention::Retain])
+}
+
+fn trial(members: u32) -> impl Strategy<Value = (u32, Trial)> {
+    let stages = [
+        Trial::Chosen,
+        Trial::Written,
+        Trial::Remade,
+        Trial::Restored,
+    ];
+    (0..members.max(1), prop::sample::select(stages.to_vec()))
+}
+
+/// Whatever can be painted.
+fn any_scene() -> impl Strategy<Value = Scene> {
     let founder = prop::option::of((
         0..3_u32,
         prop_oneof![Just(For::ThisWait), Just(For::FormerWait)],
@@ -242,45 +64,216 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.9),
         prop::bool::weighted(0.1),
-        (prop::bool::weighted(0.3), prop::option::of(0..3_u32)),
+        prop::bool::weighted(0.3),
     );
-    (
-        sizes,
-        5..8_u8,
-        slots,
-        founder,
-        flags,
+    let rest = (
+        (
+            5..8_u8,
+            prop::bool::weighted(0.9),
+            any::<bool>(),
+            prop::option::of(5..8_u8),
+        ),
+        prop::option::of(trial(3)),
+        (
+            policy(),
+            policy(),
+            prop::bool::weighted(0.05),
+            any::<bool>(),
+        ),
+        (prop::bool::weighted(0.2), any::<bool>()),
         prop::option::of(0..10_u32),
-    )
-        .prop_map(
-            |(
-                size,
-                minor,
-                (slots, known),
-                founder,
-                (formed, resumed, list, drifted, (edited, trial)),
+    );
+    let slots = prop::collection::vec(slot(), 0..10);
+    (sizes(), 5..8_u8, slots, founder, flags, rest).prop_map(
+        |(size, minor, slots, founder, (formed, resumed, list, drifted, edited), rest)| {
+            let (
+                lines,
+                trial,
+                (when_scaled, when_stopped, ending, clients),
+                (larger, claims_follow),
                 replicas,
-            )| {
-                Scene {
-                    edited,
-                    trial: trial.filter(|_| edited),
-                    size,
-                    minor,
-                    slots,
-                    formed: known.unwrap_or(formed),
-                    resumed,
-                    founder,
-                    list: list && known != Some(false),
-                    drifted,
-                    replicas,
-                }
-            },
-        )
+            ) = rest;
+            let (other, same, everywhere, downgrade) = lines;
+            Scene {
+                resumed,
+                founder,
+                drifted,
+                from: if same { minor } else { other },
+                format: if same { minor } else { other },
+                everywhere,
+                downgrade: downgrade.filter(|_| !same),
+                edited,
+                trial: trial.filter(|_| edited && formed),
+                when_scaled,
+                when_stopped,
+                ending,
+                clients,
+                larger,
+                claims_follow,
+                minor,
+                list,
+                formed,
+                replicas,
+                ..Scene::formed(size, slots)
+            }
+        },
+    )
+}
+
+/// A cluster that has formed, of these.
+fn formed(slots: BoxedStrategy<Vec<Slot>>) -> impl Strategy<Value = Scene> {
+    (sizes(), 5..8_u8, slots, prop::bool::weighted(0.95)).prop_map(|(size, minor, slots, list)| {
+        let scene = Scene::formed(size, slots);
+        Scene {
+            list: list && scene.list,
+            minor,
+            from: minor,
+            format: minor,
+            ..scene
+        }
+    })
+}
+
+/// A cluster that has not formed, of these.
+fn young(slots: BoxedStrategy<Vec<Slot>>) -> impl Strategy<Value = Scene> {
+    let founder = prop::option::of((
+        0..3_u32,
+        prop_oneof![Just(For::ThisWait), Just(For::FormerWait)],
+    ));
+    (sizes(), slots, founder, prop::option::of(0..10_u32)).prop_map(
+        |(size, slots, founder, replicas)| Scene {
+            founder,
+            replicas,
+            ..Scene::unformed(size, slots)
+        },
+    )
+}
+
+/// A cluster in the middle of a rollout, on its way from release to release or not.
+pub fn changing_scene() -> impl Strategy<Value = Scene> {
+    let lines = prop::sample::select(vec![
+        (5_u8, 5_u8),
+        (6, 6),
+        (7, 7),
+        (5, 6),
+        (5, 6),
+        (6, 5),
+        (6, 5),
+        (6, 7),
+        (7, 6),
+        (5, 7),
+        (7, 5),
+    ]);
+    let flags = (
+        prop::bool::weighted(0.7),
+        prop::bool::weighted(0.9),
+        any::<bool>(),
+        prop::bool::weighted(0.95),
+        prop::option::of(trial(4)),
+    );
+    let data = (
+        any::<bool>(),
+        prop::option::weighted(
+            0.6,
+            prop_oneof![4 => Just(None), 1 => (5..8_u8).prop_map(Some)],
+        ),
+    );
+    (lines, slots::rolling_slots(), flags, data).prop_map(
+        |((from, to), slots, (edited, everywhere, walk, list, trial), (ahead, downgrade))| {
+            let size = u32::try_from(slots.len()).unwrap_or(0) | 1;
+            let edited = edited || from != to;
+            let scene = Scene {
+                minor: to,
+                from,
+                walk,
+                everywhere: everywhere
+                    || !edited && slots.iter().all(|slot| slot.made == Made::AsAsked),
+                edited,
+                trial: trial.filter(|(ordinal, _)| edited && *ordinal < size),
+                ..Scene::formed(size, slots)
+            };
+            let hop = scene.target().intent.version.minor;
+            let converts = if ahead { from.min(hop) } else { from };
+            Scene {
+                list: list && scene.list,
+                format: converts,
+                // A downgrade under way aims at what is asked for, or at something else.
+                downgrade: downgrade.and_then(|other| other.or((hop < from).then_some(hop))),
+                ..scene
+            }
+        },
+    )
+}
+
+/// A healthy cluster whose volumes are to grow.
+fn volume_scene() -> impl Strategy<Value = Scene> {
+    (
+        slots::volume_slots(),
+        prop::bool::weighted(0.9),
+        any::<bool>(),
+    )
+        .prop_map(|(slots, larger, claims_follow)| {
+            let size = u32::try_from(slots.len()).unwrap_or(0);
+            Scene {
+                larger,
+                claims_follow,
+                ..Scene::formed(size, slots)
+            }
+        })
+}
+
+fn shrinking_scene() -> impl Strategy<Value = Scene> {
+    let size = prop::sample::select(vec![1_u32, 1, 3, 3, 5]);
+    (slots::shrinking_slots(), size, policy()).prop_map(|(slots, size, when_scaled)| Scene {
+        when_scaled,
+        ..Scene::formed(size, slots)
+    })
+}
+
+fn stopped_scene() -> impl Strategy<Value = Scene> {
+    let size = prop::sample::select(vec![0_u32, 0, 0, 3]);
+    (
+        slots::stopped_slots(),
+        size,
+        policy(),
+        any::<bool>(),
+        any::<bool>(),
+    )
+        .prop_map(|(slots, size, when_stopped, ending, clients)| Scene {
+            when_stopped,
+            ending,
+            clients,
+            ..Scene::formed(size, slots)
+        })
+}
+
+/// The cluster of an earlier operator, before and after it was taken over.
+pub fn adopted_scene() -> impl Strategy<Value = Scene> {
+    let flags = (any::<bool>(), prop::bool::weighted(0.7), any::<bool>());
+    (
+        prop_oneof![slots::rolling_slots().boxed(), slots::young_slots().boxed()],
+        flags,
+        5..7_u8,
+    )
+        .prop_map(|(slots, (formed, list, clients), minor)| {
+            let size = u32::try_from(slots.len()).unwrap_or(0) | 1;
+            let scene = Scene::edited(size, slots);
+            Scene {
+                formed,
+                resumed: formed,
+                list: list && scene.list,
+                predecessor: true,
+                clients,
+                from: minor,
+                format: minor,
+                ..scene
+            }
+        })
 }
 
 /// A cluster on claims that an earlier object kept.
 pub fn kept_scene() -> impl Strategy<Value = Scene> {
-    kept_slots().prop_map(|slots| Scene::unformed(3, slots))
+    slots::kept_slots().prop_map(|slots| Scene::unformed(3, slots))
 }
 
 /// A cluster as it should be, but for one ordinal at most.
@@ -291,13 +284,8 @@ pub fn nearly_settled() -> impl Strategy<Value = Scene> {
     )
         .prop_map(|(size, odd)| {
             let count = usize::try_from(size).unwrap_or(1);
-            let mut slots = vec![Slot::voter(); count];
-            if let Some((at, odd)) = odd
-                && let Some(slot) = slots.get_mut(at)
-            {
-                *slot = odd;
-            }
-            Scene::formed(size, slots)
+            let slots = vec![Slot::voter(); count];
+            Scene::formed(size, slots::put(slots, odd))
         })
 }
 

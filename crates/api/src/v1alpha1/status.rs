@@ -73,6 +73,9 @@ pub struct EtcdClusterStatus {
     /// Oldest line of etcd (5 for 3.5) whose entries may still be in the members' logs. 3.7 cannot read those of 3.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_line: Option<i32>,
+    /// Members are made to take a snapshot before they go to 3.7.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renewing_logs: Option<bool>,
     /// Size that every volume has reached, in bytes; etcd's quota follows from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_bytes: Option<i64>,

@@ -2,13 +2,18 @@
 //! it while the StatefulSet already holds the proven one again, so that a pod that is made anew for any other reason
 //! never meets what nobody has tried. Whoever is unwell goes first, the leader last and only after it has handed over.
 
+mod revive;
+mod spare;
+
 use api::v1alpha1::status::TrialIntent;
 use api::{EtcdVersion, Reason};
 
-use crate::cluster::membership::MAX_LAG;
 use crate::cluster::{describe, patience, versions};
 use crate::decision::{Decision, LATER, SOON, Step};
-use crate::observed::{Latched, Member, MemberList, Observed, Pod, Process, Proven, quorum};
+use crate::observed::{Latched, Member, MemberList, Observed, Pod, Proven};
+
+pub(super) use revive::revive;
+use spare::{is_well, restart};
 
 /// Members run on something else than is asked for, or somebody tries it.
 pub fn is_changing(observed: &Observed) -> bool {
@@ -60,60 +65,6 @@ fn complete(observed: &Observed, proven: &Proven) -> Option<Decision> {
     })
 }
 
-/// The same without a quorum to ask: only pods that run nothing are touched, and a process that comes up is proof
-/// enough, for more cannot be had before there is a quorum again.
-pub(super) fn revive(observed: &Observed) -> Option<Decision> {
-    let (proven, target) = goal(observed)?;
-    if let Some(decision) = give_up(observed, target) {
-        return Some(decision);
-    }
-    let stuck = |(ordinal, pod): (&u32, &Pod)| {
-        let runs_nothing = pod.problem.is_some() && pod.process == Process::Unknown;
-        (runs_nothing && pod.template != target && !pod.terminating)
-            .then(|| (*ordinal, pod.uid.clone()))
-    };
-    let (ordinal, uid) = observed.pods.iter().find_map(stuck)?;
-    let name = observed.member_name(ordinal);
-    if proven.template == target {
-        let why = format!("{name} runs nothing and is made anew as asked for");
-        let step = Step::RestartPod { ordinal, uid };
-        return Some(Decision::act(step, Reason::RollingOut, why));
-    }
-    let version = observed.cluster.target.as_ref()?.intent.version;
-    if version.minor < proven.version.minor {
-        return None;
-    }
-    let comes_up = observed.pods.values().any(|pod| {
-        pod.template == target && pod.problem.is_none() && pod.process != Process::Unknown
-    });
-    if comes_up {
-        let why = "what is asked for comes up; the others follow";
-        let new = Proven {
-            template: target.to_owned(),
-            version,
-            everywhere: false,
-            before: Some(before(proven, version)),
-        };
-        return Some(latch(observed, Some(new), None, why));
-    }
-    let Some(trial) = &observed.cluster.latched.trial else {
-        let why = format!("{name} runs nothing and is to try the change first");
-        let trial = TrialIntent {
-            member: name,
-            template: target.to_owned(),
-            pod_uid: uid,
-        };
-        return Some(latch(observed, None, Some(trial), &why));
-    };
-    let written = observed.objects.template.as_ref() == Some(&trial.template);
-    let chosen = trial.pod_uid == uid && written;
-    chosen.then(|| {
-        let why = format!("{name} is made anew to try the change");
-        let step = Step::RestartPod { ordinal, uid };
-        Decision::act(step, Reason::RollingOut, why)
-    })
-}
-
 /// What is proven and what is asked for, once there is a cluster.
 fn goal(observed: &Observed) -> Option<(&Proven, &str)> {
     let target = observed.cluster.target.as_ref()?;
@@ -154,8 +105,8 @@ fn overtaken(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<
     let new = Proven {
         template: pod.template.clone(),
         version,
-        everywhere: observed.pods.values().all(|p| p.template == pod.template),
-        before: None,
+        everywhere: false,
+        before: Some(proven.version),
     };
     let why = format!(
         "every member runs on 3.{}, and so does the data",
@@ -314,112 +265,6 @@ fn candidates(observed: &Observed, list: &MemberList, template: &str) -> Vec<u32
     all
 }
 
-/// Restarts a member, after leadership was moved off it; `None` while the others cannot spare it.
-fn restart(observed: &Observed, list: &MemberList, ordinal: u32) -> Option<Decision> {
-    let pod = observed.pods.get(&ordinal)?;
-    if !can_spare(observed, list, ordinal, pod) {
-        return None;
-    }
-    let name = observed.member_name(ordinal);
-    let member = observed.member_of(ordinal);
-    let leads = member.filter(|member| observed.leader() == Some(member.id));
-    let heir = leads.and_then(|leader| heir(observed, list, leader, pod));
-    Some(match heir {
-        Some(heir) => {
-            let step = Step::MoveLeader {
-                to: heir.id,
-                ordinal,
-            };
-            let why = format!(
-                "{name} leads and is to be restarted; {} leads instead",
-                heir.name
-            );
-            Decision::act(step, Reason::RollingOut, progress(observed, list, &why))
-        }
-        None => {
-            let step = Step::RestartPod {
-                ordinal,
-                uid: pod.uid.clone(),
-            };
-            let why = format!("restarting {name}");
-            Decision::act(step, Reason::RollingOut, progress(observed, list, &why))
-        }
-    })
-}
-
-/// The most advanced of the others, best one that will not be restarted itself.
-fn heir<'a>(
-    observed: &Observed,
-    list: &'a MemberList,
-    leader: &Member,
-    leaving: &Pod,
-) -> Option<&'a Member> {
-    let others = list.voters().filter(|voter| voter.id != leader.id);
-    let healthy = others.filter(|voter| observed.is_healthy(voter));
-    healthy.max_by_key(|voter| {
-        let pod = observed
-            .ordinal_of(voter)
-            .and_then(|ordinal| observed.pods.get(&ordinal));
-        let stays = pod.is_some_and(|pod| pod.template != leaving.template);
-        let applied = observed
-            .serving_as(voter.id)
-            .map_or(0, |serving| serving.applied_index);
-        (stays, applied)
-    })
-}
-
-/// Invariant 1: whatever becomes of this pod, the others are a quorum, and all of them are well if it was.
-pub(crate) fn can_spare(observed: &Observed, list: &MemberList, ordinal: u32, pod: &Pod) -> bool {
-    // What runs nothing cannot be missed.
-    if pod.problem.is_some() && pod.serving().is_none() {
-        return true;
-    }
-    let Some(member) = observed.member_of(ordinal) else {
-        return pod.is_unstarted();
-    };
-    if observed.open_grant().is_some() || list.learners().any(|learner| learner.id != member.id) {
-        return false;
-    }
-    let others = || list.voters().filter(|voter| voter.id != member.id);
-    let healthy = others().filter(|voter| observed.is_healthy(voter)).count();
-    let enough = healthy >= quorum(list.voters().count());
-    if observed.is_healthy(member) && !member.learner {
-        let all_well = others().all(|voter| {
-            observed
-                .ordinal_of(voter)
-                .is_some_and(|ordinal| is_well(observed, list, ordinal, voter))
-        });
-        // A single member has nobody to stand in for it.
-        (enough || list.voters().count() == 1) && all_well
-    } else {
-        enough
-    }
-}
-
-/// It takes part, has caught up, answers a linearizable read, and clients are led to it.
-fn is_well(observed: &Observed, list: &MemberList, ordinal: u32, member: &Member) -> bool {
-    let Some(pod) = observed.pods.get(&ordinal) else {
-        return false;
-    };
-    let Some(serving) = pod
-        .serving()
-        .filter(|serving| serving.member_id == member.id)
-    else {
-        return false;
-    };
-    let leader = observed
-        .leader()
-        .and_then(|leader| observed.serving_as(leader));
-    let head = leader.map_or(u64::MAX, |leader| leader.raft_index);
-    let caught_up = head.saturating_sub(serving.applied_index) <= MAX_LAG;
-    let alone = list.voters().count() == 1;
-    observed.is_healthy(member)
-        && caught_up
-        && serving.reads == Some(true)
-        && (pod.ready || alone)
-        && !pod.terminating
-}
-
 /// What was tried does not come up: stop there and say so.
 fn tried(observed: &Observed, trial: &TrialIntent) -> Decision {
     let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member);
@@ -503,6 +348,7 @@ fn latch(
         log_line: old
             .log_line
             .map(|line| writes.map_or(line, |writes| line.min(writes))),
+        renewing: old.renewing && trial.is_none(),
         proven,
         trial,
         ..old.clone()

@@ -63,13 +63,21 @@ fn renew_logs(observed: &Observed, list: &MemberList, proven: &Proven) -> Option
     let falls = members(observed, list)
         .flatten()
         .any(|serving| serving.downgrade == Some(5));
-    if falls && all(&|serving| serving.storage == Some(5)) {
+    if falls && !latched.renewing {
+        // One that was asked for earlier: members of 3.5 may have run since.
+        return cancel(observed, list, target.minor);
+    }
+    let remember = |line: Option<u8>, renewing: bool, why: &str| {
         let latched = Latched {
-            log_line: Some(6),
+            log_line: line,
+            renewing,
             ..latched.clone()
         };
+        Decision::act(Step::Latch(latched), Reason::RollingOut, why)
+    };
+    if falls && all(&|serving| serving.storage == Some(5)) {
         let why = "every member has made a snapshot that 3.7 can begin with";
-        return Some(Decision::act(Step::Latch(latched), Reason::RollingOut, why));
+        return Some(remember(Some(6), false, why));
     }
     let ready = list
         .members
@@ -79,6 +87,9 @@ fn renew_logs(observed: &Observed, list: &MemberList, proven: &Proven) -> Option
     if !falls && ready {
         let why =
             "having every member make a snapshot: 3.7 cannot read what 3.5 wrote into the logs";
+        if !latched.renewing {
+            return Some(remember(latched.log_line, true, why));
+        }
         let step = Step::Downgrade { to: Some(5) };
         return Some(Decision::act(step, Reason::RollingOut, why));
     }

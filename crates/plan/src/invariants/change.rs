@@ -24,11 +24,12 @@ pub(super) fn check_template(observed: &Observed, template: Template) -> Result<
         Template::Render => {
             let target = target.ok_or(Violation::Unknown)?;
             let same = proven.is_none_or(|proven| proven.template == target.template);
-            // One that vanished comes back as well as we can make it.
-            ensure(
-                same || observed.objects.template.is_none(),
-                Violation::Unproven,
-            )
+            // Where what is proven cannot be had, it comes back as well as we can make it.
+            let has = |template: &Option<String>| {
+                proven.is_some_and(|proven| template.as_ref() == Some(&proven.template))
+            };
+            let lost = !has(&observed.objects.template) && !has(&observed.objects.kept_template);
+            ensure(same || lost, Violation::Unproven)
         }
         Template::Try => {
             let trial = latched.trial.as_ref().ok_or(Violation::Unproven)?;

@@ -1,0 +1,327 @@
+//! Properties of every decision that changes what members run on, or ends their data. Each is written from its
+//! invariant's sentence and in terms of how the scene was painted.
+#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
+
+use gate::Action;
+use manifests::Template;
+use plan::observed::quorum;
+use plan::shape::decide_shape;
+use plan::{Step, decide, invariants};
+use proptest::prelude::*;
+use testkit::Scene;
+use testkit::scene::{Claimed, Does, LARGE, Listed, Made, SMALL, Sized, Slot, Trial, pod_uid};
+use testkit::strategies::{adopted_scene, changing_scene, scene};
+
+/// Rollouts of every kind, and everything else.
+fn rollouts() -> impl Strategy<Value = Scene> {
+    prop_oneof![3 => changing_scene(), 1 => scene()]
+}
+
+/// The line of etcd that pods are made for from now on.
+fn line_of_set(scene: &Scene) -> u8 {
+    match scene.trial {
+        Some((_, Trial::Written | Trial::Remade)) => scene.target().intent.version.minor,
+        _other => scene.from,
+    }
+}
+
+/// Line of etcd whose format the data of an ordinal has.
+fn format_of(scene: &Scene, slot: &Slot) -> u8 {
+    slot.format.unwrap_or(scene.format)
+}
+
+/// A process of this line can read data of that format.
+fn can_read(line: u8, format: u8) -> bool {
+    line == format || line == format + 1
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1024, max_global_rejects: 1_000_000, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn never_proposes_a_change_that_the_invariants_refuse(scene in rollouts()) {
+        let observed = scene.observed();
+        let decision = decide(&observed);
+        prop_assert_eq!(invariants::check(&observed, &decision.step), Ok(()), "{:?}", decision);
+    }
+
+    #[test]
+    fn invariant_1_a_voter_that_takes_part_is_restarted_only_while_all_the_others_take_part(scene in rollouts()) {
+        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+            let slot = scene.slot(ordinal);
+            if slot.listed == Listed::Voter && slot.takes_part() {
+                let others = scene.other_voters(ordinal).count();
+                let part = scene.other_voters(ordinal).filter(|other| other.takes_part()).count();
+                prop_assert_eq!(part, others);
+                prop_assert!(others == 0 || part >= quorum(others + 1), "{} of {}", part, others + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn invariant_1_the_leader_of_several_is_never_restarted(scene in rollouts()) {
+        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+            let alone = scene.other_voters(ordinal).count() == 0;
+            prop_assert!(alone || scene.leader() != Some(ordinal));
+        }
+    }
+
+    #[test]
+    fn invariant_1_never_two_are_away_at_once(scene in rollouts()) {
+        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+            let slot = scene.slot(ordinal);
+            let away = scene.other_voters(ordinal).any(Slot::is_away);
+            // Of what runs nothing, nothing is lost; nor of an agent that waits.
+            let harmless = (slot.stuck && !slot.takes_part()) || slot.is_blank()
+                || matches!(slot.does, Does::Waits(_) | Does::WaitsWithStranger);
+            prop_assert!(harmless || slot.listed != Listed::Voter || !away);
+        }
+    }
+
+    #[test]
+    fn invariant_1_nobody_who_takes_part_is_restarted_while_somebody_joins(scene in rollouts()) {
+        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+            let slot = scene.slot(ordinal);
+            if slot.listed == Listed::Voter && slot.takes_part() {
+                prop_assert!(!scene.grant_is_open());
+                let learns = |slot: &Slot| matches!(slot.listed, Listed::New | Listed::Learner);
+                prop_assert!(!scene.slots.iter().any(learns));
+            }
+        }
+    }
+
+    #[test]
+    fn invariant_1_leadership_goes_only_to_a_voter_that_takes_part(scene in rollouts()) {
+        if let Step::MoveLeader { to, .. } = decide(&scene.observed()).step {
+            let heir = scene.slot_of(to);
+            prop_assert!(heir.listed == Listed::Voter && heir.takes_part());
+        }
+    }
+
+    #[test]
+    fn a_pod_that_runs_nothing_is_made_anew_whatever_the_others_do(
+        others in prop::collection::vec(any::<bool>(), 0..4), at in 0..5_usize,
+    ) {
+        // What is proven is asked for, and one pod is stuck on something else.
+        let dark = Slot { does: Does::Unknown, ready: false, ..Slot::voter() };
+        let mut slots: Vec<Slot> = others.iter().map(|up| if *up { Slot::voter() } else { dark }).collect();
+        let at = at.min(slots.len());
+        slots.insert(at, Slot { made: Made::Otherwise, ..Slot::stuck() });
+        let size = u32::try_from(slots.len()).unwrap();
+        let ordinal = u32::try_from(at).unwrap();
+        let up = slots.iter().filter(|slot| slot.takes_part()).count();
+        let list = up >= quorum(slots.len());
+        let scene = Scene { list, everywhere: false, ..Scene::formed(size, slots) };
+        let restart = Step::RestartPod { ordinal, uid: pod_uid(ordinal) };
+        prop_assert_eq!(decide(&scene.observed()).step, restart);
+    }
+
+    #[test]
+    fn invariant_9_a_template_that_no_member_has_run_well_on_reaches_at_most_one_member(scene in rollouts()) {
+        let observed = scene.observed();
+        let unproven = scene.formed && scene.proven() != scene.asked_for();
+        let steps_on_it = match decide(&observed).step {
+            Step::RestartPod { ordinal, .. } => (line_is_tried(&scene) && unproven).then_some(ordinal),
+            _other => None,
+        };
+        // Whoever is made anew while the untried template stands in the StatefulSet is the one who tries it.
+        if let Some(ordinal) = steps_on_it {
+            prop_assert_eq!(scene.trial.map(|(tries, _)| tries), Some(ordinal));
+        }
+    }
+
+    #[test]
+    fn invariant_9_what_is_proven_was_seen_to_run(scene in rollouts()) {
+        let observed = scene.observed();
+        let Some(before) = observed.cluster.latched.proven.clone() else { return Ok(()) };
+        if let Step::Latch(new) = decide(&observed).step
+            && let Some(proven) = new.proven.filter(|proven| proven.template != before.template)
+        {
+            let serves = |slot: &Slot| slot.listed == Listed::Voter && slot.takes_part();
+            let led = scene.slots.iter().any(serves);
+            let runs = |slot: &Slot| {
+                let made = slot.made == Made::AsAsked && slot.does != Does::Absent;
+                // Where nobody leads, that it comes up is all that can be had.
+                let comes_up = !slot.stuck && slot.does != Does::Unknown && !led;
+                made && if scene.list { serves(slot) } else { comes_up }
+            };
+            prop_assert_eq!(proven.template, scene.asked_for());
+            prop_assert!(scene.slots.iter().any(runs));
+        }
+    }
+
+    #[test]
+    fn invariant_9_the_template_is_the_proven_one_unless_a_trial_is_being_made(mut scene in rollouts()) {
+        scene.drifted = true;
+        let observed = scene.observed();
+        let Some(shape) = decide_shape(&observed) else { return Ok(()) };
+        let (proven, asked_for, live) = (scene.proven(), scene.asked_for(), observed.objects.template.clone());
+        if !scene.formed || live.is_none() {
+            return Ok(());
+        }
+        let made = |ordinal: u32| {
+            let slot = scene.slot(ordinal);
+            slot.does != Does::Absent && !slot.terminating && slot.made == Made::AsAsked
+        };
+        let trying = scene.trial.is_some_and(|(ordinal, _)| !made(ordinal));
+        match shape.template {
+            Template::Try => prop_assert!(trying),
+            Template::Render => prop_assert_eq!(asked_for, proven),
+            Template::Kept => prop_assert_eq!(observed.objects.kept_template, Some(proven)),
+            Template::Live => prop_assert_eq!(live, Some(proven)),
+        }
+    }
+
+    #[test]
+    fn no_older_line_of_etcd_meets_data_that_it_cannot_read(scene in rollouts()) {
+        let observed = scene.observed();
+        let line = match decide(&observed).step {
+            Step::RestartPod { ordinal, .. } if scene.formed => {
+                // What cannot be seen is known from before the trial.
+                let slot = scene.slot(ordinal);
+                let seen = matches!(slot.does, Does::Serves | Does::Lags | Does::Leaderless);
+                prop_assert!(!seen || can_read(line_of_set(&scene), format_of(&scene, &slot)));
+                return Ok(());
+            }
+            Step::ApplyObjects(shape) if shape.template == Template::Try => {
+                scene.target().intent.version.minor
+            }
+            _other => return Ok(()),
+        };
+        let seen = |slot: &&Slot| {
+            slot.listed != Listed::No && slot.made == Made::Before
+                && matches!(slot.does, Does::Serves | Does::Lags | Does::Leaderless)
+        };
+        for slot in scene.slots.iter().filter(seen) {
+            prop_assert!(can_read(line, format_of(&scene, slot)), "3.{} on {:?}", line, slot);
+        }
+    }
+
+    #[test]
+    fn no_trial_of_another_line_is_written_down_before_the_data_is_ready(scene in rollouts()) {
+        let observed = scene.observed();
+        let before = &observed.cluster.latched;
+        if let Step::Latch(new) = decide(&observed).step
+            && new.trial.is_some() && before.trial.is_none() && scene.list
+        {
+            let line = scene.target().intent.version.minor;
+            let listed = scene.slots.iter().filter(|slot| slot.listed != Listed::No);
+            for slot in listed.filter(|slot| matches!(slot.does, Does::Serves | Does::Lags | Does::Leaderless)) {
+                let runs = scene.version_of(slot).minor;
+                prop_assert!(runs <= line || can_read(line, format_of(&scene, slot)));
+                prop_assert!(runs.abs_diff(line) <= 1);
+            }
+            let older = |slot: &Slot| slot.takes_part() && scene.version_of(slot).minor <= line;
+            let held = scene.downgrade == Some(line) || scene.slots.iter().any(older);
+            prop_assert!(line >= scene.from || held, "nothing keeps the data at 3.{}", line);
+        }
+    }
+
+    #[test]
+    fn invariant_6_data_goes_only_with_its_member_or_by_the_owners_policy(scene in scene()) {
+        let observed = scene.observed();
+        match decide(&observed).step {
+            Step::DeleteClaim { ordinal, .. } => {
+                let slot = scene.slot(ordinal);
+                let ended = scene.ending && scene.slots.iter().all(|slot| slot.does == Does::Absent);
+                prop_assert!(ended || (slot.listed == Listed::No && scene.list && slot.leaves));
+            }
+            Step::Latch(new) if new.ending && !scene.ending => {
+                let runs = |slot: &Slot| slot.does != Does::Absent;
+                prop_assert!(scene.size == 0 && !scene.slots.iter().any(runs));
+                prop_assert_eq!(observed.cluster.intent.unwrap().storage.when_stopped, scene.when_stopped);
+                prop_assert_eq!(scene.when_stopped, api::v1alpha1::cluster::Retention::Delete);
+            }
+            Step::Latch(new) if scene.ending && !new.ending => {
+                let left = |slot: &Slot| slot.does != Does::Absent || slot.claim != Claimed::Absent;
+                prop_assert!(!scene.slots.iter().any(left) && !scene.clients);
+                prop_assert!(new.incarnation > 1 && new.cluster_id.is_none());
+            }
+            _other => {}
+        }
+    }
+
+    #[test]
+    fn invariant_5_only_the_data_of_a_member_that_left_is_called_removed(scene in scene()) {
+        if let Step::TellRemoved { ordinal, members, .. } = decide(&scene.observed()).step {
+            let slot = scene.slot(ordinal);
+            prop_assert!(scene.list && slot.listed == Listed::No && slot.leaves);
+            prop_assert_eq!(members, vec![testkit::scene::member_id(ordinal)]);
+        }
+    }
+
+    #[test]
+    fn claims_are_expanded_and_never_shrunk(scene in scene()) {
+        if let Step::ExpandClaim { ordinal, size, .. } = decide(&scene.observed()).step {
+            prop_assert!(scene.larger && size == "20Gi" && LARGE > SMALL);
+            prop_assert_eq!(scene.slot(ordinal).volume, Sized::Small);
+            prop_assert_ne!(scene.slot(ordinal).listed, Listed::No);
+        }
+    }
+
+    #[test]
+    fn larger_volumes_are_counted_on_only_when_every_volume_has_grown(scene in scene()) {
+        let observed = scene.observed();
+        let before = observed.cluster.latched.storage;
+        if let Step::Latch(new) = decide(&observed).step
+            && new.storage != before && before.is_some() && !scene.ending
+        {
+            let listed = scene.slots.iter().filter(|slot| slot.listed != Listed::No);
+            let mut claimed = listed.filter(|slot| slot.claim != Claimed::Absent);
+            prop_assert!(new.storage == Some(LARGE) && claimed.all(|slot| slot.volume == Sized::AsAsked));
+        }
+    }
+
+    #[test]
+    fn paused_changes_nothing_ever(mut scene in scene()) {
+        scene.paused = true;
+        prop_assert_eq!(decide(&scene.observed()).step, Step::Nothing);
+    }
+
+    #[test]
+    fn invariant_2_nothing_begins_beside_an_earlier_operators_cluster(scene in adopted_scene()) {
+        let observed = scene.observed();
+        match decide(&observed).step {
+            Step::Grant { grant, .. } => {
+                let begins = matches!(grant.action, Action::Bootstrap { .. });
+                prop_assert!(!begins);
+            }
+            Step::Latch(new) => {
+                prop_assert!(new.bootstrap.is_none() || new.bootstrap == observed.cluster.latched.bootstrap);
+                prop_assert!(scene.formed || scene.list);
+            }
+            // Before it is known by what its members say, nothing of it is touched.
+            Step::ApplyObjects(_) | Step::RestartPod { .. } | Step::DeleteClaim { .. } => {
+                prop_assert!(scene.formed);
+            }
+            _other => {}
+        }
+    }
+
+    #[test]
+    fn invariant_7_no_restart_of_an_unformed_cluster_rests_on_silence(mut scene in scene()) {
+        scene.formed = false;
+        scene.list = false;
+        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+            let slot = scene.slot(ordinal);
+            let known = slot.stuck || matches!(slot.does, Does::Waits(_) | Does::WaitsWithStranger);
+            prop_assert!(known, "{:?}", slot);
+        }
+    }
+
+    #[test]
+    fn invariant_5_data_of_a_member_that_is_no_longer_listed_is_not_resumed(scene in scene()) {
+        if let Step::Grant { ordinal, grant, .. } = decide(&scene.observed()).step
+            && let Action::Resume { .. } = grant.action
+        {
+            prop_assert!(!scene.list || scene.slot(ordinal).listed != Listed::No);
+        }
+    }
+}
+
+/// The untried template stands in the StatefulSet.
+fn line_is_tried(scene: &Scene) -> bool {
+    matches!(scene.trial, Some((_, Trial::Written | Trial::Remade)))
+}

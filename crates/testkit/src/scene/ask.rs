@@ -1,0 +1,73 @@
+//! What properties ask of a scene: in terms of how it was painted, never of how the rules read it.
+
+use gate::State;
+
+use super::{Does, For, Listed, Made, Scene, Slot, member_id};
+
+impl Slot {
+    /// Healthy in the sense of the design: known to serve this cluster, and to follow a leader.
+    pub fn takes_part(&self) -> bool {
+        matches!(self.does, Does::Serves | Does::Lags)
+    }
+
+    /// It waits on a volume without data that can be read.
+    pub fn is_blank(&self) -> bool {
+        matches!(self.does, Does::Waits(State::Empty | State::Damaged))
+    }
+
+    /// Kubernetes says that its container cannot start, and nobody says otherwise.
+    pub fn runs_nothing(&self) -> bool {
+        self.stuck && matches!(self.does, Does::Unknown)
+    }
+
+    /// Its pod is gone or going.
+    pub fn is_away(&self) -> bool {
+        self.does == Does::Absent || self.terminating
+    }
+}
+
+impl Scene {
+    /// The slot of an ordinal.
+    pub fn slot(&self, ordinal: u32) -> Slot {
+        let found = self.each().find(|(known, _)| *known == ordinal);
+        found.map_or_else(|| Slot::new(Does::Absent, Listed::No), |(_, slot)| *slot)
+    }
+
+    /// The slot of a member.
+    pub fn slot_of(&self, id: u64) -> Slot {
+        let ordinal = (0..9).find(|ordinal| member_id(*ordinal) == id);
+        self.slot(ordinal.unwrap_or(u32::MAX))
+    }
+
+    /// Everybody who votes.
+    pub fn voters(&self) -> impl Iterator<Item = &Slot> {
+        let slots = self.slots.iter();
+        slots.filter(|slot| slot.listed == Listed::Voter)
+    }
+
+    /// Everybody who votes but one.
+    pub fn other_voters(&self, ordinal: u32) -> impl Iterator<Item = &Slot> {
+        let others = self.each().filter(move |(other, _)| *other != ordinal);
+        others
+            .map(|(_, slot)| slot)
+            .filter(|slot| slot.listed == Listed::Voter)
+    }
+
+    /// A member that was let through and has not been heard of since.
+    pub fn grant_is_open(&self) -> bool {
+        self.each().any(|(ordinal, slot)| {
+            let founds =
+                !self.formed && self.founder.is_some_and(|(founder, _)| founder == ordinal);
+            let waits_anew = matches!(slot.does, Does::Waits(_) | Does::WaitsWithStranger)
+                && slot.grant == For::FormerWait;
+            let granted = slot.grant != For::Nobody && !founds;
+            slot.listed == Listed::New && slot.does != Does::Absent && granted && !waits_anew
+        })
+    }
+
+    /// Somebody runs on something else than is asked for, or tries it.
+    pub fn is_changing(&self) -> bool {
+        let differs = |slot: &Slot| slot.made != Made::AsAsked;
+        self.edited || self.from != self.minor || self.predecessor || self.slots.iter().any(differs)
+    }
+}
