@@ -141,7 +141,7 @@ pub(crate) async fn the_older_minor_does_not_start_before_the_data_is_ready(
 /// store). 3.7 reads the log from the last snapshot on, and 3.6 makes one only every 10,000 entries.
 /// So a quiet cluster that was once on 3.5 cannot go to 3.7: each member exits with 2. What helps
 /// without a restart: to enable a downgrade and to cancel it, because etcd makes a snapshot when the
-/// cluster version falls.
+/// cluster version falls. That takes 8 s, and whoever joins later gets the snapshot, not the old log.
 #[tokio::test]
 async fn a_cluster_of_3_5_reaches_3_7_one_minor_at_a_time() {
     let binaries = ["3.5.35", "3.6.16", "3.7.3"].map(crate::process::binary);
