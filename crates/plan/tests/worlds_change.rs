@@ -180,6 +180,7 @@ fn upgrades_survive_every_fault_at_once() {
     for seed in seeds(25) {
         let mut run = settled(3, 5, seed);
         run.world.object.walk = true;
+        run.world.forgiving = true;
         run.world.upgrade(7);
         run.faults = Faults::ALL;
         run.turns(150);
@@ -207,6 +208,28 @@ fn whatever_line_is_asked_for_at_whatever_moment_is_reached() {
         let mut run = settled(if seed % 3 == 0 { 1 } else { 3 }, 5, seed);
         run.world.object.walk = true;
         for _ in 0..6 {
+            let minor = 5 + u8::try_from(run.world.rng.below(3)).unwrap();
+            run.world.upgrade(minor);
+            let turns = run.world.rng.below(90);
+            run.turns(usize::try_from(turns).unwrap());
+        }
+        let wanted = run.world.object.minor;
+        settle(&mut run, &format!("seed {seed}"));
+        assert!(run.world.minors().iter().all(|runs| *runs == wanted));
+    }
+}
+
+#[test]
+fn whatever_line_is_asked_for_under_every_fault_is_reached() {
+    for seed in seeds(30) {
+        let mut run = settled(if seed % 3 == 0 { 1 } else { 3 }, 5, seed);
+        run.world.object.walk = true;
+        run.world.forgiving = seed % 2 == 0;
+        run.faults = Faults {
+            delete_pod: if seed % 2 == 0 { 2 } else { 0 },
+            ..Faults::ALL
+        };
+        for _ in 0..5 {
             let minor = 5 + u8::try_from(run.world.rng.below(3)).unwrap();
             run.world.upgrade(minor);
             let turns = run.world.rng.below(90);

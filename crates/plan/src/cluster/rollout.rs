@@ -32,6 +32,7 @@ pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> 
     let (proven, target) = goal(observed)?;
     overtaken(observed, list, proven)
         .or_else(|| give_up(observed, target))
+        .or_else(|| versions::ahead(observed, list, proven))
         .or_else(|| call_back(observed, list, proven, target))
         .or_else(|| adopt_what_runs(observed, list, proven, target))
         .or_else(|| match &observed.cluster.latched.trial {

@@ -47,6 +47,22 @@ fn asked<'a>(
     asked.map(|member| observed.serving_as(member.id))
 }
 
+/// Every member runs a newer line than is proven, and the data is about to follow: nobody goes back until it has, or an
+/// old binary would meet data that turns new under it.
+pub(super) fn ahead(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
+    let minor = proven.version.minor;
+    let newer = |serving: &Serving| serving.version.is_some_and(|version| version.minor > minor);
+    let all = members(observed, list).all(|serving| serving.is_some_and(newer));
+    let held = members(observed, list)
+        .flatten()
+        .any(|serving| serving.downgrade == Some(minor));
+    let target = observed.cluster.target.as_ref()?.intent.version;
+    (all && !held && target.minor <= minor).then(|| {
+        let why = format!("every member runs a newer line than 3.{minor}: waiting until the data has followed, before it can go back");
+        Decision::wait(Reason::RollingOut, why, LATER)
+    })
+}
+
 /// 3.7 reads the log from the last snapshot on and cannot read what 3.5 wrote there; a quiet cluster makes none for
 /// months. It makes one when the format of its data falls: so it falls to that of 3.5 and rises again, which takes
 /// seconds and restarts nobody.
@@ -130,6 +146,12 @@ fn ascend(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Dec
 /// under way: a member of that line that runs, or a downgrade that etcd was asked for.
 fn descend(observed: &Observed, list: &MemberList, proven: &Proven, to: u8) -> Option<Decision> {
     let runs_older = |serving: &Serving| serving.version.is_some_and(|version| version.minor <= to);
+    let runs_next = |serving: &Serving| {
+        let above = to.saturating_add(1);
+        serving
+            .version
+            .is_some_and(|version| version.minor == above)
+    };
     let readable = |serving: &Serving| {
         runs_older(serving) || serving.storage.is_some_and(|storage| storage <= to)
     };
@@ -144,7 +166,8 @@ fn descend(observed: &Observed, list: &MemberList, proven: &Proven, to: u8) -> O
     let all_healthy = list
         .members
         .iter()
-        .all(|member| observed.is_healthy(member));
+        .all(|member| observed.is_healthy(member))
+        && members(observed, list).flatten().all(runs_next);
     // Until etcd has finished the way up, it knows of no way down.
     Some(if under_way || all_readable || !all_healthy {
         let why = format!("waiting until the data of every member has the format of 3.{to}");

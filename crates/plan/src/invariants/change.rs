@@ -126,7 +126,17 @@ pub(super) fn check_downgrade(observed: &Observed, to: Option<u8>) -> Result<(),
         .members
         .iter()
         .all(|member| observed.is_healthy(member));
-    ensure(to.is_none() || all, Violation::Quorum)
+    let Some(to) = to else {
+        return Ok(());
+    };
+    ensure(all, Violation::Quorum)?;
+    // A member two lines above the data would be thrown out of its own cluster.
+    let above = to.saturating_add(1);
+    let next = list.members.iter().all(|member| {
+        let serving = observed.serving_as(member.id);
+        serving.is_some_and(|s| s.version.is_some_and(|version| version.minor == above))
+    });
+    ensure(next, Violation::Line)
 }
 
 /// Data is called that of a removed member only if that member was removed, on this very claim.

@@ -274,6 +274,13 @@ impl World {
 
     fn apply_objects(&mut self, look: &Look, shape: &Shape) -> Result<Outcome, Killed> {
         for object in self.unwritten(&look.observed, shape) {
+            // A template decides over pods that are made long after: the object is looked at once more.
+            if let (Written::Set(new), Some(old)) = (&object, self.own_set())
+                && new.template != old.template
+                && look.revision != self.object.revision
+            {
+                return Ok(Outcome::NotNow("it has changed since".to_owned()));
+            }
             if let Written::Claim(ordinal) = &object {
                 // One that was not seen is created, never taken over.
                 let unseen = !look.observed.claims.contains_key(ordinal);

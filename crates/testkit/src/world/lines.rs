@@ -10,18 +10,21 @@ impl World {
         let Some(data) = claim.and_then(|claim| claim.volume.data) else {
             return true;
         };
-        if minor == 7 && data.log_line == 5 {
-            self.violate("3.7 was started on a log that 3.5 wrote into");
-            return false;
-        }
         let fits = minor == data.storage || minor == data.storage + 1;
-        if !fits {
+        let reads = minor < 7 || data.log_line > 5;
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.refuses = !fits || !reads;
+        }
+        if !fits && !self.forgiving {
             self.violate(format!(
                 "3.{minor} was started on data of 3.{}",
                 data.storage
             ));
         }
-        fits
+        if !reads && !self.forgiving {
+            self.violate("3.7 was started on a log that 3.5 wrote into");
+        }
+        fits && reads
     }
 
     /// The format follows the oldest member, once all of them are known; downgrades say otherwise.

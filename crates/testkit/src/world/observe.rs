@@ -150,9 +150,7 @@ impl World {
                 resolvable: !matches!(pod.container, Container::Down),
                 terminating: pod.terminating,
                 ready: matches!(process, Process::Serving(_)),
-                problem: pod
-                    .template
-                    .bad
+                problem: (pod.template.bad || pod.refuses)
                     .then(|| "ImagePullBackOff: no such image".to_owned()),
                 outdated: false,
                 template: pod.template.hash.clone(),

@@ -14,7 +14,7 @@ use plan::Observed;
 use plan::status::Outcome;
 use serde_json::{Value, json};
 
-use super::outcome_of;
+use super::{changed_since, outcome_of};
 use crate::cluster::observe::{is_owned_against_policy, live_object, owner, template};
 use crate::cluster::place;
 use crate::context::Context;
@@ -69,6 +69,10 @@ async fn apply_one(
     if object.kind == Kind::StatefulSet {
         let wanted = template::wanted(&object, &live, shape, &ctx.agent_image);
         if wanted.differs {
+            // It decides over pods that are made long after, and the cache of the object may be older than this one.
+            if let Some(changed) = changed_since(cluster, ctx).await {
+                return changed;
+            }
             return replace_template(&api, &object.name, &live, &wanted, &what).await;
         }
     }

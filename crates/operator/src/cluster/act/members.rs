@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use api::EtcdCluster;
 use etcd::{Cause, DowngradeAction, GateAnswer, Target};
-use kube::{Api, ResourceExt};
 use plan::Observed;
 use plan::observed::Member;
 use plan::status::Outcome;
 
-use super::outcome_of;
+use super::changed_since;
 use crate::cluster::observe::targets;
-use crate::cluster::place;
 use crate::context::Context;
 
 /// `MemberAdd` and `MemberRemove` wait for a commit.
@@ -146,18 +144,6 @@ pub(super) async fn retire(
         return changed;
     }
     removed(voter.member_remove(id).await)
-}
-
-/// etcd knows no resourceVersion, so the object is looked at once more: what was latched or asked for since this
-/// look may make the step wrong.
-async fn changed_since(cluster: &EtcdCluster, ctx: &Context) -> Option<Outcome> {
-    let (namespace, name) = place(cluster);
-    let api: Api<EtcdCluster> = Api::namespaced(ctx.client.clone(), &namespace);
-    match api.get_metadata(&name).await {
-        Ok(live) if live.resource_version() == cluster.resource_version() => None,
-        Ok(_) => Some(Outcome::NotNow("the object changed in between".into())),
-        Err(error) => Some(outcome_of("the object", Err::<(), _>(error))),
-    }
 }
 
 fn removed(result: Result<(), etcd::Error>) -> Outcome {
