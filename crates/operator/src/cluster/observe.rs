@@ -63,7 +63,7 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
     let (Ok(intent), Some(shape)) = (&observed.cluster.intent, decide_shape(observed)) else {
         return Ok(seen);
     };
-    let stamp = kubernetes::stamp(cluster, &shape, ctx);
+    let stamp = kubernetes::stamp(cluster, intent, &shape, ctx);
     if stamp
         .as_ref()
         .is_some_and(|stamp| ctx.found_right.knows(&observed.cluster.uid, stamp))

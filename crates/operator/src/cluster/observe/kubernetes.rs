@@ -130,10 +130,15 @@ fn is_owned<K: Resource>(object: &K, cluster: &EtcdCluster) -> bool {
 }
 
 /// The spec and the versions of all objects it leads to; `None` while one of them is missing.
-pub(super) fn stamp(cluster: &EtcdCluster, shape: &Shape, ctx: &Context) -> Option<String> {
+pub(super) fn stamp(
+    cluster: &EtcdCluster,
+    intent: &ClusterIntent,
+    shape: &Shape,
+    ctx: &Context,
+) -> Option<String> {
     let (namespace, name) = place(cluster);
     let mut stamp = format!("{:?} {shape:?}", cluster.metadata.generation);
-    for (kind, object) in manifests::list_objects(&name, shape) {
+    for (kind, object) in manifests::list_objects(&name, intent, shape) {
         stamp.push(' ');
         stamp.push_str(&live_version(ctx, &namespace, kind, &object)?);
     }
