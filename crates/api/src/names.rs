@@ -13,7 +13,7 @@ pub const METRICS_PORT: u16 = 2381;
 pub const ETCD_CONTAINER: &str = "etcd";
 /// Name of the init container that brings the agent.
 pub const AGENT_CONTAINER: &str = "agent";
-/// Name of the container for debugging.
+/// Name of the ephemeral container with tools.
 pub const DEBUG_CONTAINER: &str = "debug";
 /// Name of the claim template, and prefix of every claim.
 pub const CLAIM_TEMPLATE: &str = "data";
@@ -26,6 +26,16 @@ pub fn peer_service(cluster: &str) -> String {
 /// Service for clients.
 pub fn client_service(cluster: &str) -> String {
     format!("{cluster}-client")
+}
+
+/// Service on a port of every node.
+pub fn nodeport_service(cluster: &str) -> String {
+    format!("{cluster}-nodeport")
+}
+
+/// Service with a load balancer; `-loadbalancer` would not fit behind the longest name.
+pub fn load_balancer_service(cluster: &str) -> String {
+    format!("{cluster}-lb")
 }
 
 /// Pod and member of an ordinal.
@@ -121,7 +131,14 @@ mod tests {
     #[test]
     fn every_derived_name_of_the_longest_cluster_name_fits() {
         let name = "a".repeat(MAX_NAME);
-        assert!(client_service(&name).len() <= 63 && peer_service(&name).len() <= 63);
+        for service in [
+            client_service(&name),
+            peer_service(&name),
+            nodeport_service(&name),
+            load_balancer_service(&name),
+        ] {
+            assert!(service.len() <= 63, "{service}");
+        }
         assert!(member(&name, 8).len() + 1 + 8 <= 63);
     }
 }

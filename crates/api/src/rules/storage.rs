@@ -3,22 +3,15 @@
 
 use super::{CelRule, QUANTITY, QUANTITY_MESSAGE, always};
 
-/// The claim template requests storage.
-macro_rules! template_has_size {
-    ($of:literal) => {
-        concat!(
-            $of,
-            ".?storage.?volumeClaimTemplate.?spec.?resources.?requests[?'storage'].hasValue()"
-        )
-    };
-}
-
 /// The size that counts, if it can be read; `0` is what the predecessor stored for the default.
 macro_rules! size {
     ($of:literal) => {
         concat!(
             "(",
-            template_has_size!($of),
+            concat!(
+                $of,
+                ".?storage.?volumeClaimTemplate.?spec.?resources.?requests[?'storage'].hasValue()"
+            ),
             " ? (isQuantity(string(",
             $of,
             ".storage.volumeClaimTemplate.spec.resources.requests['storage']))",
@@ -37,6 +30,8 @@ macro_rules! size {
         )
     };
 }
+
+pub(super) use size;
 
 /// One of the two places that name a class.
 macro_rules! class_at {

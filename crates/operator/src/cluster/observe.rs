@@ -16,7 +16,7 @@ use plan::shape::decide_shape;
 use plan::status;
 use plan::target::decide_target;
 
-pub(crate) use kubernetes::{is_owned_against_policy, live_object, owner, targets};
+pub(crate) use kubernetes::{is_owned_against_policy, live_object, owner, targets, unwanted};
 
 use crate::clock;
 use crate::cluster::{Error, place};
@@ -85,7 +85,7 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
     let (Some(target), Some(shape)) = (&observed.cluster.target, decide_shape(observed)) else {
         return Ok(seen);
     };
-    let stamp = kubernetes::stamp(cluster, &target.template, &shape, ctx);
+    let stamp = kubernetes::stamp(cluster, target, &shape, ctx);
     if stamp
         .as_ref()
         .is_some_and(|stamp| ctx.found_right.knows(&observed.cluster.uid, stamp))
@@ -119,6 +119,10 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
             kubernetes::Belonging::Former => seen.former.push(what),
             kubernetes::Belonging::Foreign => seen.foreign.push(what),
         }
+    }
+    for (kind, name) in unwanted(cluster, &target.intent, &shape, ctx) {
+        seen.drifted
+            .push(format!("{kind:?} {name} (not asked for any more)"));
     }
     let right = seen.drifted.is_empty() && seen.foreign.is_empty() && seen.former.is_empty();
     ctx.found_right

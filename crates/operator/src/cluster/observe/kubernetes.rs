@@ -106,18 +106,41 @@ pub(super) fn is_owned<K: Resource>(object: &K, cluster: &EtcdCluster) -> bool {
 /// The spec and the versions of all objects it leads to; `None` while one of them is missing.
 pub(super) fn stamp(
     cluster: &EtcdCluster,
-    template: &str,
+    target: &plan::target::Target,
     shape: &Shape,
     ctx: &Context,
 ) -> Option<String> {
     let (namespace, name) = place(cluster);
-    let generation = cluster.metadata.generation;
+    let (generation, template) = (cluster.metadata.generation, &target.template);
     let mut stamp = format!("{generation:?} {template} {shape:?}");
-    for (kind, object) in manifests::list_objects(&name, shape) {
+    for (kind, object) in manifests::list_objects(&name, &target.intent, shape) {
         stamp.push(' ');
         stamp.push_str(&live_version(ctx, &namespace, kind, &object)?);
     }
     Some(stamp)
+}
+
+/// Objects of ours that should not exist.
+pub(crate) fn unwanted(
+    cluster: &EtcdCluster,
+    intent: &ClusterIntent,
+    shape: &Shape,
+    ctx: &Context,
+) -> Vec<(Kind, String)> {
+    let (namespace, name) = place(cluster);
+    let mut all = manifests::unwanted_objects(&name, intent, shape);
+    all.retain(|(kind, name)| {
+        // What an earlier operator made under such a name, and users may depend on, does not bear our mark.
+        let mark = |live: &Value| {
+            let annotations = live.pointer("/metadata/annotations");
+            annotations.is_some_and(|all| all.get(labels::APPLIED_ANNOTATION).is_some())
+        };
+        let live = live_object(ctx, &namespace, *kind, name);
+        live.is_some_and(|live| {
+            mark(&live) && matches!(belonging(&live, *kind, cluster), Belonging::Ours)
+        })
+    });
+    all
 }
 
 fn live_version(ctx: &Context, namespace: &str, kind: Kind, name: &str) -> Option<String> {
