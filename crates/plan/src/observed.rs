@@ -351,6 +351,14 @@ impl Observed {
             .is_some_and(|serving| serving.cluster_id == list.cluster_id && serving.leader != 0)
     }
 
+    /// Its pod is gone or going, whatever still answers from it. Of strangers nothing is known.
+    pub fn is_away(&self, member: &Member) -> bool {
+        self.ordinal_of(member).is_some_and(|ordinal| {
+            let pod = self.pods.get(&ordinal);
+            pod.is_none_or(|pod| pod.terminating)
+        })
+    }
+
     /// Voters that are healthy.
     pub fn healthy_voters(&self) -> usize {
         let voters = self.etcd.members.iter().flat_map(MemberList::voters);

@@ -85,11 +85,20 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
         .is_some_and(|proven| proven.template != pod.template);
     ensure(tries || proven, Violation::NotAskedFor)?;
     ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
-    let (voters, others) = (
-        list.voters().count(),
-        list.voters().filter(|voter| voter.id != member.id),
-    );
-    let healthy = others.filter(|voter| observed.is_healthy(voter)).count();
+    ensure(
+        !list.learners().any(|learner| learner.id != member.id),
+        Violation::Learner,
+    )?;
+    let voters = list.voters().count();
+    let others = || list.voters().filter(|voter| voter.id != member.id);
+    let held = pod.held().is_some();
+    ensure(
+        held || !others().any(|voter| observed.is_away(voter)),
+        Violation::Quorum,
+    )?;
+    let healthy = others()
+        .filter(|voter| observed.is_healthy(voter) && !observed.is_away(voter))
+        .count();
     let alone = voters == 1 && !member.learner;
     ensure(alone || healthy >= quorum(voters), Violation::Quorum)?;
     // A member that is well goes only while all the others are.

@@ -74,6 +74,9 @@ fn can_spare(observed: &Observed, list: &MemberList, ordinal: u32, pod: &Pod) ->
         return false;
     }
     let others = || list.voters().filter(|voter| voter.id != member.id);
+    if others().any(|voter| observed.is_away(voter)) {
+        return false;
+    }
     let healthy = others().filter(|voter| observed.is_healthy(voter)).count();
     let enough = healthy >= quorum(list.voters().count());
     if observed.is_healthy(member) && !member.learner {
