@@ -56,7 +56,7 @@ pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Viol
                     this && observed.is_healthy(voter)
                 }),
                 // Without a quorum no more can be had than that it comes up.
-                None => pod.process != Process::Unknown,
+                None => pod.process != Process::Unknown && !observed.is_led(),
             }
     };
     ensure(observed.pods.values().any(runs), Violation::Unproven)

@@ -11,6 +11,10 @@ use crate::observed::{Observed, Pod, Process, Proven};
 /// enough, for more cannot be had before there is a quorum again.
 pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
     let (proven, target) = goal(observed)?;
+    // Somebody follows a leader: there is a quorum, and it is we who could not ask it.
+    if observed.is_led() {
+        return None;
+    }
     if let Some(decision) = give_up(observed, target) {
         return Some(decision);
     }
