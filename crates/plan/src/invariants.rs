@@ -204,7 +204,13 @@ fn check_grant(
             let data = report.data.as_ref().ok_or(Violation::Unknown)?;
             let same = data.member_id == *member_id && data.cluster_id == *cluster_id;
             let ours = parse_id(cluster_id) == latched.cluster_id && latched.resumed;
-            ensure(same && ours, Violation::NotThisWait)
+            ensure(same && ours, Violation::NotThisWait)?;
+            let id = parse_id(member_id);
+            let removed = observed.etcd.members.as_ref().is_some_and(|list| {
+                let mut members = list.members.iter();
+                !members.any(|member| Some(member.id) == id)
+            });
+            ensure(!removed, Violation::DataBeforeMember)
         }
     }
 }

@@ -97,8 +97,15 @@ fn grant(observed: &Observed) -> Option<Decision> {
             .held()
             .filter(|_| !pod.is_granted() && !pod.terminating)?;
         let data = report.data.as_ref()?;
+        // A member that was removed never returns, and its data is not read again.
+        let id = parse_id(&data.member_id)?;
+        let listed = observed.etcd.members.as_ref().is_none_or(|list| {
+            let mut members = list.members.iter();
+            members.any(|member| member.id == id)
+        });
         let fits = matches!(report.state, State::OtherObject | State::Unidentified)
-            && parse_id(&data.cluster_id) == Some(cluster_id);
+            && parse_id(&data.cluster_id) == Some(cluster_id)
+            && listed;
         fits.then(|| {
             let grant = Grant {
                 nonce: report.nonce.clone(),
