@@ -41,7 +41,10 @@ pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> 
 pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let (proven, target) = goal(observed)?;
     if proven.template == target {
-        return outstanding(observed, list, target).or_else(|| complete(observed, proven));
+        // A downgrade that was taken back before anybody went down is still known to etcd.
+        return versions::cancel(observed, list, proven.version.minor)
+            .or_else(|| outstanding(observed, list, target))
+            .or_else(|| complete(observed, proven));
     }
     if let Some(trial) = &observed.cluster.latched.trial {
         return Some(tried(observed, trial));
