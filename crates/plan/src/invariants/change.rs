@@ -23,7 +23,8 @@ pub(super) fn check_template(observed: &Observed, template: Template) -> Result<
         }
         Template::Render => {
             let target = target.ok_or(Violation::Unknown)?;
-            let same = proven.is_none_or(|proven| proven.template == target.template);
+            let forgotten = observed.objects.client_service;
+            let same = proven.map_or(!forgotten, |proven| proven.template == target.template);
             // One that vanished comes back as well as we can make it.
             ensure(
                 same || observed.objects.template.is_none(),
