@@ -288,11 +288,16 @@ impl Pod {
             .filter(|report| matches!(report.state, State::Empty | State::Damaged))
     }
 
+    /// Kubernetes says that its container cannot start, and nobody answers from it.
+    pub fn runs_nothing(&self) -> bool {
+        self.problem.is_some() && self.process == Process::Unknown
+    }
+
     /// Nothing of etcd runs in it, and it was never let through. One that merely does not answer may well run: on data
     /// of its own etcd starts without a grant.
     pub fn is_unstarted(&self) -> bool {
         match &self.process {
-            Process::Unknown => self.problem.is_some() && self.grant.is_none(),
+            Process::Unknown => self.runs_nothing() && self.grant.is_none(),
             Process::Held(_) => self.grant.is_none(),
             Process::Starting | Process::Serving(_) => false,
         }

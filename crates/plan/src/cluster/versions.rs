@@ -1,22 +1,20 @@
 //! What etcd itself must have done before members may run on another line: its data follows the oldest member up only
 //! after the last one, and goes down only by etcd's own protocol.
 
+use std::cmp::Ordering;
+
 use api::Reason;
 
 use crate::decision::{Decision, LATER, Step};
-use crate::observed::{MemberList, Observed, Proven, Serving};
+use crate::observed::{Member, MemberList, Observed, Proven, Serving};
 
 /// The step that comes before any member may run on the target's line; `None` when nothing stands in the way.
 pub(super) fn prepare(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
     let target = observed.cluster.target.as_ref()?.intent.version;
-    cancel(observed, list, target.minor).or_else(|| {
-        if target.minor < proven.version.minor {
-            descend(observed, list, target.minor)
-        } else if target.minor > proven.version.minor {
-            ascend(observed, list, proven.version.minor)
-        } else {
-            None
-        }
+    cancel(observed, list, target.minor).or_else(|| match target.minor.cmp(&proven.version.minor) {
+        Ordering::Less => descend(observed, list, target.minor),
+        Ordering::Greater => ascend(observed, list, proven.version.minor),
+        Ordering::Equal => None,
     })
 }
 
@@ -24,9 +22,20 @@ fn members<'a>(
     observed: &'a Observed,
     list: &'a MemberList,
 ) -> impl Iterator<Item = Option<&'a Serving>> {
-    list.members
-        .iter()
+    let members = list.members.iter();
+    members
+        .filter(|member| !has_tried_in_vain(observed, member))
         .map(|member| observed.serving_as(member.id))
+}
+
+/// It runs nothing, on a template that is not the proven one: its data was ready before it was restarted on that, and
+/// nothing has touched it since.
+pub(crate) fn has_tried_in_vain(observed: &Observed, member: &Member) -> bool {
+    let proven = observed.cluster.latched.proven.as_ref();
+    let ordinal = observed.ordinal_of(member);
+    let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+    pod.zip(proven)
+        .is_some_and(|(pod, proven)| pod.runs_nothing() && pod.template != proven.template)
 }
 
 /// A downgrade that is under way to another line is stopped.
@@ -72,10 +81,9 @@ fn descend(observed: &Observed, list: &MemberList, to: u8) -> Option<Decision> {
     if all_readable && held {
         return None;
     }
-    let all_healthy = list
-        .members
-        .iter()
-        .all(|member| observed.is_healthy(member));
+    let all_healthy = members(observed, list).all(|serving| {
+        serving.is_some_and(|serving| serving.cluster_id == list.cluster_id && serving.leader != 0)
+    });
     // Until etcd has finished the way up, it knows of no way down.
     Some(if under_way || all_readable || !all_healthy {
         let why = format!("waiting until the data of every member has the format of 3.{to}");

@@ -19,8 +19,7 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
         return Some(decision);
     }
     let stuck = |(ordinal, pod): (&u32, &Pod)| {
-        let runs_nothing = pod.problem.is_some() && pod.process == Process::Unknown;
-        (runs_nothing && pod.template != target && !pod.terminating)
+        (pod.runs_nothing() && pod.template != target && !pod.terminating)
             .then(|| (*ordinal, pod.uid.clone()))
     };
     let (ordinal, uid) = observed.pods.iter().find_map(stuck)?;
