@@ -32,7 +32,7 @@ pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> 
     give_up(observed, target)
         .or_else(|| adopt_what_runs(observed, list, proven, target))
         .or_else(|| match &observed.cluster.latched.trial {
-            Some(trial) => pursue(observed, list, trial),
+            Some(trial) => pursue(observed, list, proven, trial),
             None => next(observed, list, &proven.template).filter(|_| proven.template == target),
         })
 }
@@ -118,7 +118,12 @@ fn adopt_what_runs(
 }
 
 /// The trial, from the moment it is written down until its pod was made anew.
-fn pursue(observed: &Observed, list: &MemberList, trial: &TrialIntent) -> Option<Decision> {
+fn pursue(
+    observed: &Observed,
+    list: &MemberList,
+    proven: &Proven,
+    trial: &TrialIntent,
+) -> Option<Decision> {
     let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
     if observed.member_of(ordinal).is_none() {
         let why = format!("{} is no member any more and tries nothing", trial.member);
@@ -141,7 +146,9 @@ fn pursue(observed: &Observed, list: &MemberList, trial: &TrialIntent) -> Option
         let why = format!("{} came back on the old template", trial.member);
         return Some(latch(observed, None, Some(again), &why));
     }
-    match restart(observed, list, ordinal) {
+    // What etcd had prepared may have been undone since it was written down.
+    let ready = versions::prepare(observed, list, proven).is_none();
+    match restart(observed, list, ordinal).filter(|_| ready) {
         Some(decision) if observed.objects.template.as_ref() == Some(&trial.template) => {
             Some(decision)
         }

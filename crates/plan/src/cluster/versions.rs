@@ -81,9 +81,9 @@ fn descend(observed: &Observed, list: &MemberList, to: u8) -> Option<Decision> {
     if all_readable && held {
         return None;
     }
-    let all_healthy = members(observed, list).all(|serving| {
-        serving.is_some_and(|serving| serving.cluster_id == list.cluster_id && serving.leader != 0)
-    });
+    // Here nobody is left out: the data of one that cannot run would not be prepared.
+    let mut all = list.members.iter();
+    let all_healthy = all.all(|member| observed.is_healthy(member));
     // Until etcd has finished the way up, it knows of no way down.
     Some(if under_way || all_readable || !all_healthy {
         let why = format!("waiting until the data of every member has the format of 3.{to}");

@@ -67,9 +67,8 @@ pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Viol
 pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Violation> {
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
     ensure(pod.uid == uid, Violation::Unknown)?;
-    let runs_nothing = pod.problem.is_some() && pod.serving().is_none();
     let latched = &observed.cluster.latched;
-    if runs_nothing || (latched.cluster_id.is_none() && pod.is_unstarted()) {
+    if pod.runs_nothing() || (latched.cluster_id.is_none() && pod.is_unstarted()) {
         return Ok(());
     }
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;

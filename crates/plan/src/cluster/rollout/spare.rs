@@ -64,7 +64,7 @@ fn heir<'a>(
 /// Invariant 1: whatever becomes of this pod, the others are a quorum, and all of them are well if it was.
 fn can_spare(observed: &Observed, list: &MemberList, ordinal: u32, pod: &Pod) -> bool {
     // What runs nothing cannot be missed.
-    if pod.problem.is_some() && pod.serving().is_none() {
+    if pod.runs_nothing() {
         return true;
     }
     let Some(member) = observed.member_of(ordinal) else {
