@@ -207,8 +207,17 @@ fn check_grant(
         } => {
             let data = report.data.as_ref().ok_or(Violation::Unknown)?;
             let same = data.member_id == *member_id && data.cluster_id == *cluster_id;
-            let ours = parse_id(cluster_id) == latched.cluster_id && latched.resumed;
-            ensure(same && ours, Violation::NotThisWait)
+            let ours = parse_id(cluster_id) == latched.cluster_id;
+            ensure(same && ours, Violation::NotThisWait)?;
+            let id = parse_id(member_id);
+            let Some(list) = &observed.etcd.members else {
+                return ensure(latched.resumed, Violation::Unknown);
+            };
+            let mut members = list.members.iter();
+            let removed = !members.any(|member| Some(member.id) == id);
+            let runs = id.is_some_and(|id| observed.serving_as(id).is_some());
+            ensure(!runs, Violation::GrantedBefore)?;
+            ensure(!removed, Violation::DataBeforeMember)
         }
     }
 }

@@ -294,11 +294,16 @@ impl Pod {
             .filter(|report| matches!(report.state, State::Empty | State::Damaged))
     }
 
+    /// Kubernetes says that its container cannot start, and nobody answers from it.
+    pub fn runs_nothing(&self) -> bool {
+        self.problem.is_some() && self.process == Process::Unknown
+    }
+
     /// Nothing of etcd runs in it, and it was never let through. One that merely does not answer may well run: on data
     /// of its own etcd starts without a grant.
     pub fn is_unstarted(&self) -> bool {
         match &self.process {
-            Process::Unknown => self.problem.is_some() && self.grant.is_none(),
+            Process::Unknown => self.runs_nothing() && self.grant.is_none(),
             Process::Held(_) => self.grant.is_none(),
             Process::Starting | Process::Serving(_) => false,
         }
@@ -355,6 +360,20 @@ impl Observed {
         };
         self.serving_as(member.id)
             .is_some_and(|serving| serving.cluster_id == list.cluster_id && serving.leader != 0)
+    }
+
+    /// Somebody who answers follows a leader.
+    pub fn is_led(&self) -> bool {
+        let mut serving = self.pods.values().filter_map(Pod::serving);
+        serving.any(|serving| serving.leader != 0)
+    }
+
+    /// Its pod is gone or going, whatever still answers from it. Of strangers nothing is known.
+    pub fn is_away(&self, member: &Member) -> bool {
+        self.ordinal_of(member).is_some_and(|ordinal| {
+            let pod = self.pods.get(&ordinal);
+            pod.is_none_or(|pod| pod.terminating)
+        })
     }
 
     /// Voters that are healthy.

@@ -42,7 +42,13 @@ fn template(observed: &Observed) -> Template {
         return Template::Render;
     };
     if cluster.latched.cluster_id.is_none() {
-        return Template::Render;
+        // Clients were let in once, so members run on what is there, though the status no longer says so.
+        let forgotten = objects.client_service || objects.predecessor;
+        return if forgotten {
+            Template::Live
+        } else {
+            Template::Render
+        };
     }
     let Some(proven) = &cluster.latched.proven else {
         return Template::Live;

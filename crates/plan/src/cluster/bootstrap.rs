@@ -44,16 +44,19 @@ fn formed(observed: &Observed) -> Option<Decision> {
     let target = observed.cluster.target.as_ref()?;
     (serving.cluster_id == list.cluster_id).then(|| {
         let version = serving.version.unwrap_or(target.intent.version);
+        let mut others = observed.pods.values();
+        let sizes = observed.claims.values().filter_map(|claim| claim.requested);
         let latched = Latched {
             cluster_id: Some(list.cluster_id),
             joins: membership::joins(observed),
             proven: Some(Proven {
                 template: pod.template.clone(),
                 version,
-                everywhere: true,
+                // A status may have been wiped in the middle of a rollout.
+                everywhere: others.all(|other| other.template == pod.template),
                 before: None,
             }),
-            storage: target.intent.storage.size.value(),
+            storage: sizes.min().or(target.intent.storage.size.value()),
             log_line: observed
                 .cluster
                 .latched

@@ -85,20 +85,27 @@ fn latch(observed: &Observed, kept: &[u32]) -> Option<Decision> {
     }
 }
 
-/// Every member of the cluster that was taken over may start, in any order: their data is theirs.
+/// Every member of the cluster that was taken over may start, in any order: their data is theirs. So may one whose
+/// data is found to be that of the member which a quorum lists for it, should the status have been lost meanwhile.
 fn grant(observed: &Observed) -> Option<Decision> {
-    let cluster_id = observed
-        .cluster
-        .latched
-        .cluster_id
-        .filter(|_| observed.cluster.latched.resumed)?;
+    let cluster_id = observed.cluster.latched.cluster_id?;
     observed.pods.iter().find_map(|(ordinal, pod)| {
         let report = pod
             .held()
             .filter(|_| !pod.is_granted() && !pod.terminating)?;
         let data = report.data.as_ref()?;
+        let id = parse_id(&data.member_id)?;
+        // A member that was removed never returns, and nobody runs twice.
+        let may = match &observed.etcd.members {
+            Some(_) => {
+                let listed = observed.member_of(*ordinal).map(|member| member.id);
+                listed == Some(id) && observed.serving_as(id).is_none()
+            }
+            None => observed.cluster.latched.resumed && !observed.is_led(),
+        };
         let fits = matches!(report.state, State::OtherObject | State::Unidentified)
-            && parse_id(&data.cluster_id) == Some(cluster_id);
+            && parse_id(&data.cluster_id) == Some(cluster_id)
+            && may;
         fits.then(|| {
             let grant = Grant {
                 nonce: report.nonce.clone(),

@@ -36,7 +36,7 @@ pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> 
         .or_else(|| call_back(observed, list, proven, target))
         .or_else(|| adopt_what_runs(observed, list, proven, target))
         .or_else(|| match &observed.cluster.latched.trial {
-            Some(trial) => pursue(observed, list, trial),
+            Some(trial) => pursue(observed, list, proven, trial),
             None => next(observed, list, &proven.template).filter(|_| proven.template == target),
         })
 }
@@ -45,7 +45,10 @@ pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> 
 pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let (proven, target) = goal(observed)?;
     if proven.template == target {
-        return outstanding(observed, list, proven).or_else(|| complete(observed, proven));
+        // A downgrade that was taken back before anybody went down is still known to etcd.
+        return versions::cancel(observed, list, proven.version.minor)
+            .or_else(|| outstanding(observed, list, proven))
+            .or_else(|| complete(observed, proven));
     }
     if let Some(trial) = &observed.cluster.latched.trial {
         return Some(tried(observed, trial));
@@ -177,7 +180,12 @@ fn before(proven: &Proven, next: EtcdVersion) -> EtcdVersion {
 }
 
 /// The trial, from the moment it is written down until its pod was made anew.
-fn pursue(observed: &Observed, list: &MemberList, trial: &TrialIntent) -> Option<Decision> {
+fn pursue(
+    observed: &Observed,
+    list: &MemberList,
+    proven: &Proven,
+    trial: &TrialIntent,
+) -> Option<Decision> {
     let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
     if observed.member_of(ordinal).is_none() {
         let why = format!("{} is no member any more and tries nothing", trial.member);
@@ -200,7 +208,9 @@ fn pursue(observed: &Observed, list: &MemberList, trial: &TrialIntent) -> Option
         let why = format!("{} came back on the old template", trial.member);
         return Some(latch(observed, None, Some(again), &why));
     }
-    match restart(observed, list, ordinal) {
+    // What etcd had prepared may have been undone since it was written down.
+    let ready = versions::prepare(observed, list, proven).is_none();
+    match restart(observed, list, ordinal).filter(|_| ready) {
         Some(decision) if observed.objects.template.as_ref() == Some(&trial.template) => {
             Some(decision)
         }

@@ -1,24 +1,22 @@
 //! What etcd itself must have done before members may run on another line: its data follows the oldest member up only
 //! after the last one, and goes down only by etcd's own protocol.
 
+use std::cmp::Ordering;
+
 use api::Reason;
 
 use crate::decision::{Decision, LATER, Step};
-use crate::observed::{Latched, MemberList, Observed, Proven, Serving};
+use crate::observed::{Latched, Member, MemberList, Observed, Proven, Serving};
 
 /// The step that comes before any member may run on the target's line; `None` when nothing stands in the way.
 pub(super) fn prepare(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
     let target = observed.cluster.target.as_ref()?.intent.version;
     renew_logs(observed, list, proven)
         .or_else(|| cancel(observed, list, target.minor))
-        .or_else(|| {
-            if target.minor < proven.version.minor {
-                descend(observed, list, proven, target.minor)
-            } else if target.minor > proven.version.minor {
-                ascend(observed, list, proven)
-            } else {
-                None
-            }
+        .or_else(|| match target.minor.cmp(&proven.version.minor) {
+            Ordering::Less => descend(observed, list, target.minor),
+            Ordering::Greater => ascend(observed, list, proven.version.minor),
+            Ordering::Equal => None,
         })
 }
 
@@ -26,25 +24,10 @@ fn members<'a>(
     observed: &'a Observed,
     list: &'a MemberList,
 ) -> impl Iterator<Item = Option<&'a Serving>> {
-    list.members
-        .iter()
+    let members = list.members.iter();
+    members
+        .filter(|member| !has_tried_in_vain(observed, member))
         .map(|member| observed.serving_as(member.id))
-}
-
-/// The members whose data is asked about. One that does not serve because it tried something else was asked before it
-/// did, and has changed nothing since.
-fn asked<'a>(
-    observed: &'a Observed,
-    list: &'a MemberList,
-    proven: &'a Proven,
-) -> impl Iterator<Item = Option<&'a Serving>> {
-    let asked = list.members.iter().filter(|member| {
-        let ordinal = observed.ordinal_of(member);
-        let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
-        let tried = pod.is_some_and(|pod| pod.template != proven.template);
-        !tried || observed.serving_as(member.id).is_some()
-    });
-    asked.map(|member| observed.serving_as(member.id))
 }
 
 /// Every member runs a newer line than is proven, and the data is about to follow: nobody goes back until it has, or an
@@ -113,6 +96,27 @@ fn renew_logs(observed: &Observed, list: &MemberList, proven: &Proven) -> Option
     Some(Decision::wait(Reason::RollingOut, why, LATER))
 }
 
+/// The members whose data is asked about.
+fn asked<'a>(
+    observed: &'a Observed,
+    list: &'a MemberList,
+) -> impl Iterator<Item = Option<&'a Serving>> {
+    let members = list.members.iter();
+    members
+        .filter(|member| !has_tried_in_vain(observed, member))
+        .map(|member| observed.serving_as(member.id))
+}
+
+/// It runs nothing, on a template that is not the proven one: its data was ready before it was restarted on that, and
+/// nothing has touched it since.
+pub(crate) fn has_tried_in_vain(observed: &Observed, member: &Member) -> bool {
+    let proven = observed.cluster.latched.proven.as_ref();
+    let ordinal = observed.ordinal_of(member);
+    let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+    pod.zip(proven)
+        .is_some_and(|(pod, proven)| pod.runs_nothing() && pod.template != proven.template)
+}
+
 /// A downgrade that is under way to another line is stopped.
 pub(super) fn cancel(observed: &Observed, list: &MemberList, minor: u8) -> Option<Decision> {
     let under_way = members(observed, list)
@@ -125,8 +129,7 @@ pub(super) fn cancel(observed: &Observed, list: &MemberList, minor: u8) -> Optio
 }
 
 /// Every member's data must have the format of the line they came to, before the next one is begun.
-fn ascend(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
-    let from = proven.version.minor;
+fn ascend(observed: &Observed, list: &MemberList, from: u8) -> Option<Decision> {
     let late = |serving: Option<&Serving>| {
         serving.is_none_or(|serving| {
             let runs = serving.version.is_some_and(|version| version.minor >= from);
@@ -135,7 +138,7 @@ fn ascend(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Dec
             !(runs && converted)
         })
     };
-    let waits = asked(observed, list, proven).any(late);
+    let waits = asked(observed, list).any(late);
     waits.then(|| {
         let why = format!("waiting until the data of every member has the format of 3.{from}");
         Decision::wait(Reason::RollingOut, why, LATER)
@@ -144,7 +147,7 @@ fn ascend(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Dec
 
 /// No member of an older line before every member's data says that it can be read there, and nothing can change that
 /// under way: a member of that line that runs, or a downgrade that etcd was asked for.
-fn descend(observed: &Observed, list: &MemberList, proven: &Proven, to: u8) -> Option<Decision> {
+fn descend(observed: &Observed, list: &MemberList, to: u8) -> Option<Decision> {
     let runs_older = |serving: &Serving| serving.version.is_some_and(|version| version.minor <= to);
     let runs_next = |serving: &Serving| {
         let above = to.saturating_add(1);
@@ -155,7 +158,7 @@ fn descend(observed: &Observed, list: &MemberList, proven: &Proven, to: u8) -> O
     let readable = |serving: &Serving| {
         runs_older(serving) || serving.storage.is_some_and(|storage| storage <= to)
     };
-    let all_readable = asked(observed, list, proven).all(|serving| serving.is_some_and(readable));
+    let all_readable = asked(observed, list).all(|serving| serving.is_some_and(readable));
     let under_way = members(observed, list)
         .flatten()
         .any(|serving| serving.downgrade == Some(to));
@@ -163,10 +166,10 @@ fn descend(observed: &Observed, list: &MemberList, proven: &Proven, to: u8) -> O
     if all_readable && held {
         return None;
     }
-    let all_healthy = list
-        .members
-        .iter()
-        .all(|member| observed.is_healthy(member))
+    // Here nobody is left out: the data of one that cannot run would not be prepared, and one that runs a line above
+    // would be thrown out.
+    let mut all = list.members.iter();
+    let all_healthy = all.all(|member| observed.is_healthy(member))
         && members(observed, list).flatten().all(runs_next);
     // Until etcd has finished the way up, it knows of no way down.
     Some(if under_way || all_readable || !all_healthy {

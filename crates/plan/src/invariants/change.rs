@@ -23,12 +23,14 @@ pub(super) fn check_template(observed: &Observed, template: Template) -> Result<
         }
         Template::Render => {
             let target = target.ok_or(Violation::Unknown)?;
-            let same = proven.is_none_or(|proven| proven.template == target.template);
+            let forgotten = observed.objects.client_service;
+            let same = proven.map_or(!forgotten, |proven| proven.template == target.template);
             // Where what is proven cannot be had, it comes back as well as we can make it.
             let has = |template: &Option<String>| {
                 proven.is_some_and(|proven| template.as_ref() == Some(&proven.template))
             };
             let lost = !has(&observed.objects.template) && !has(&observed.objects.kept_template);
+            let lost = lost && (proven.is_some() || observed.objects.template.is_none());
             ensure(same || lost, Violation::Unproven)
         }
         Template::Try => {
@@ -57,7 +59,7 @@ pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Viol
                     this && observed.is_healthy(voter)
                 }),
                 // Without a quorum no more can be had than that it comes up.
-                None => pod.process != Process::Unknown,
+                None => pod.process != Process::Unknown && !observed.is_led(),
             }
     };
     ensure(observed.pods.values().any(runs), Violation::Unproven)
@@ -83,9 +85,8 @@ pub(super) fn check_lines(observed: &Observed, new: &Latched) -> Result<(), Viol
 pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Violation> {
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
     ensure(pod.uid == uid, Violation::Unknown)?;
-    let runs_nothing = pod.problem.is_some() && pod.serving().is_none();
     let latched = &observed.cluster.latched;
-    if runs_nothing || (latched.cluster_id.is_none() && pod.is_unstarted()) {
+    if pod.runs_nothing() || (latched.cluster_id.is_none() && pod.is_unstarted()) {
         return Ok(());
     }
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
@@ -102,11 +103,20 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
         .is_some_and(|proven| proven.template != pod.template);
     ensure(tries || proven, Violation::NotAskedFor)?;
     ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
-    let (voters, others) = (
-        list.voters().count(),
-        list.voters().filter(|voter| voter.id != member.id),
-    );
-    let healthy = others.filter(|voter| observed.is_healthy(voter)).count();
+    ensure(
+        !list.learners().any(|learner| learner.id != member.id),
+        Violation::Learner,
+    )?;
+    let voters = list.voters().count();
+    let others = || list.voters().filter(|voter| voter.id != member.id);
+    let held = pod.held().is_some();
+    ensure(
+        held || !others().any(|voter| observed.is_away(voter)),
+        Violation::Quorum,
+    )?;
+    let healthy = others()
+        .filter(|voter| observed.is_healthy(voter) && !observed.is_away(voter))
+        .count();
     let alone = voters == 1 && !member.learner;
     ensure(alone || healthy >= quorum(voters), Violation::Quorum)?;
     // A member that is well goes only while all the others are.

@@ -11,12 +11,15 @@ use crate::observed::{Observed, Pod, Process, Proven};
 /// enough, for more cannot be had before there is a quorum again.
 pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
     let (proven, target) = goal(observed)?;
+    // Somebody follows a leader: there is a quorum, and it is we who could not ask it.
+    if observed.is_led() {
+        return None;
+    }
     if let Some(decision) = give_up(observed, target) {
         return Some(decision);
     }
     let stuck = |(ordinal, pod): (&u32, &Pod)| {
-        let runs_nothing = pod.problem.is_some() && pod.process == Process::Unknown;
-        (runs_nothing && pod.template != target && !pod.terminating)
+        (pod.runs_nothing() && pod.template != target && !pod.terminating)
             .then(|| (*ordinal, pod.uid.clone()))
     };
     let (ordinal, uid) = observed.pods.iter().find_map(stuck)?;

@@ -64,7 +64,7 @@ fn heir<'a>(
 /// Invariant 1: whatever becomes of this pod, the others are a quorum, and all of them are well if it was.
 fn can_spare(observed: &Observed, list: &MemberList, ordinal: u32, pod: &Pod) -> bool {
     // What runs nothing cannot be missed.
-    if pod.problem.is_some() && pod.serving().is_none() {
+    if pod.runs_nothing() {
         return true;
     }
     let Some(member) = observed.member_of(ordinal) else {
@@ -74,6 +74,9 @@ fn can_spare(observed: &Observed, list: &MemberList, ordinal: u32, pod: &Pod) ->
         return false;
     }
     let others = || list.voters().filter(|voter| voter.id != member.id);
+    if others().any(|voter| observed.is_away(voter)) {
+        return false;
+    }
     let healthy = others().filter(|voter| observed.is_healthy(voter)).count();
     let enough = healthy >= quorum(list.voters().count());
     if observed.is_healthy(member) && !member.learner {
