@@ -12,9 +12,9 @@ pub(super) fn startup(intent: &ClusterIntent) -> Probe {
     let written = intent.pod.settings.probes.as_ref();
     let probe = Probe {
         http_get: Some(http(live_path(intent.version))),
-        period_seconds: Some(5),
+        period_seconds: Some(1),
         timeout_seconds: Some(5),
-        failure_threshold: Some(720),
+        failure_threshold: Some(3600),
         ..Probe::default()
     };
     patient(probe, written.and_then(|probes| probes.startup.as_ref()))

@@ -30,8 +30,11 @@ pub(super) fn check_template(observed: &Observed, template: Template) -> Result<
                 proven.is_some_and(|proven| template.as_ref() == Some(&proven.template))
             };
             let lost = !has(&observed.objects.template) && !has(&observed.objects.kept_template);
-            let lost = lost && (proven.is_some() || observed.objects.template.is_none());
-            ensure(same || lost, Violation::Unproven)
+            let vanished = observed.objects.template.is_none();
+            ensure(
+                same || vanished || (lost && proven.is_some()),
+                Violation::Unproven,
+            )
         }
         Template::Try => {
             let trial = latched.trial.as_ref().ok_or(Violation::Unproven)?;
