@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_peer_url_names_its_ordinal_with_and_without_a_domain() {
-        let of = |url| ordinal_of_url("db", "ns", url);
+        let of = |url: &str| ordinal_of_url("db", "ns", url);
         assert_eq!(of(&peer_url("db", "ns", 3)), Some(3));
         assert_eq!(of("http://db-1.db-peer.ns.svc.cluster.local:2380"), Some(1));
         assert_eq!(of("https://db-1.db-peer.ns.svc:2380"), Some(1));

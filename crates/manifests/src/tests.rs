@@ -21,6 +21,8 @@ fn intent(spec: &str) -> ClusterIntent {
 
 fn shape(replicas: u32) -> Shape {
     Shape {
+        closing: false,
+        template: crate::Template::Render,
         replicas,
         min_available: replicas / 2 + 1,
         client_service: true,
