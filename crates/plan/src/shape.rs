@@ -75,7 +75,9 @@ fn is_being_tried(observed: &Observed) -> bool {
     let ordinal = api::names::ordinal(&cluster.name, &trial.member);
     let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
     let made = pod.is_some_and(|pod| !pod.terminating && pod.template == trial.template);
-    trial.template == target.template && !made
+    let proven = cluster.latched.proven.as_ref();
+    let untried = proven.is_none_or(|proven| proven.template != trial.template);
+    trial.template == target.template && untried && !made
 }
 
 /// As many pods as the spec asks for, and one for everything that already has a vote, or, while nobody can

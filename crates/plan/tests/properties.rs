@@ -317,7 +317,9 @@ proptest! {
             blind.etcd.members = None;
         }
         let step = decide(&blind).step;
-        prop_assume!(commits(&step));
+        // A member that was removed and is let through on its own data ends by itself: the others tell it so.
+        let resumes = matches!(&step, Step::Grant { grant, .. } if matches!(grant.action, Action::Resume { .. }));
+        prop_assume!(commits(&step) && !resumes);
         prop_assert_eq!(invariants::check(&open, &step), Ok(()), "{:?}", step);
     }
 

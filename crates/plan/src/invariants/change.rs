@@ -75,15 +75,12 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
     let Some(member) = observed.member_of(ordinal) else {
         return ensure(pod.is_unstarted(), Violation::Unknown);
     };
-    let tries = latched
+    // Written down first, so that a late look leads to nobody else's restart.
+    let written = latched
         .trial
         .as_ref()
-        .is_some_and(|trial| trial.pod_uid == uid);
-    let proven = latched
-        .proven
-        .as_ref()
-        .is_some_and(|proven| proven.template != pod.template);
-    ensure(tries || proven, Violation::NotAskedFor)?;
+        .is_some_and(|trial| trial.pod_uid == uid && trial.template != pod.template);
+    ensure(written, Violation::NotAskedFor)?;
     ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
     ensure(
         !list.learners().any(|learner| learner.id != member.id),

@@ -3,7 +3,7 @@
 use api::Reason;
 use api::v1alpha1::status::TrialIntent;
 
-use super::{give_up, goal, latch};
+use super::{give_up, goal, heal, latch};
 use crate::decision::{Decision, Step};
 use crate::observed::{Observed, Pod, Process, Proven};
 
@@ -16,6 +16,9 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
         return None;
     }
     if let Some(decision) = give_up(observed, target) {
+        return Some(decision);
+    }
+    if let Some(decision) = heal(observed, proven, target) {
         return Some(decision);
     }
     let stuck = |(ordinal, pod): (&u32, &Pod)| {
