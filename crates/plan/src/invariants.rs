@@ -56,6 +56,9 @@ pub enum Violation {
     /// Invariant 9.
     #[error("invariant 9: a template that no member has tried would reach others")]
     Unproven,
+    /// Invariant 10.
+    #[error("invariant 10: a line of etcd would meet data that it cannot read")]
+    Line,
     /// The memory would forget what it must keep.
     #[error("invariant 2: a latched fact would change")]
     Forgets,
@@ -88,18 +91,10 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         Step::Promote { id, .. } => check_promote(observed, *id),
         Step::RestartPod { ordinal, uid } => change::check_restart(observed, *ordinal, uid),
         Step::Downgrade { to } => change::check_downgrade(observed, *to),
-        Step::ExpandClaim { ordinal, uid, .. } => {
-            let claim = observed.claims.get(ordinal).ok_or(Violation::Unknown)?;
-            ensure(
-                claim.uid == *uid && claim.expandable == Some(true),
-                Violation::Unknown,
-            )
+        Step::ExpandClaim { ordinal, uid, size } => {
+            change::check_expand(observed, *ordinal, uid, size)
         }
-        Step::OrphanPods { uid } => ensure(
-            observed.objects.set_uid.as_ref() == Some(uid)
-                && observed.cluster.latched.trial.is_none(),
-            Violation::Unproven,
-        ),
+        Step::OrphanPods { uid } => change::check_orphan(observed, uid),
         Step::TellRemoved {
             ordinal,
             uid,
@@ -128,6 +123,7 @@ fn check_latch(observed: &Observed, new: &crate::observed::Latched) -> Result<()
     }
     change::check_ending(observed, new)?;
     change::check_proof(observed, new)?;
+    change::check_trial(observed, new)?;
     ensure(
         old.cluster_id.is_none() || old.cluster_id == new.cluster_id,
         Violation::Forgets,

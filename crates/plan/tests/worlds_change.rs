@@ -149,8 +149,9 @@ fn two_operators_at_once_roll_out_one_member_at_a_time() {
             run.world.edit(1);
             // Every other look is an old picture: the second operator's, or that of a cache that is late.
             run.faults = Faults {
-                stale: 35,
-                torn: 35,
+                stale: 25,
+                torn: 25,
+                late: 40,
                 ..Faults::default()
             };
             run.turns(150);

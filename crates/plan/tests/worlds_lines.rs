@@ -113,8 +113,9 @@ fn two_operators_at_once_upgrade_one_member_at_a_time() {
         run.world.most_away = 0;
         run.world.upgrade(7);
         run.faults = Faults {
-            stale: 35,
-            torn: 35,
+            stale: 25,
+            torn: 25,
+            late: 40,
             ..Faults::default()
         };
         run.turns(250);

@@ -62,6 +62,8 @@ pub struct World {
     pub tried: BTreeSet<String>,
     /// Most pods on one template that nobody has served on, since this was last set to 0.
     pub most_untried: usize,
+    /// How often of a hundred ticks data follows to another line.
+    pub conversion: u64,
     /// The class of the volumes can expand them.
     pub expandable: bool,
     untried_for: u32,
@@ -287,6 +289,7 @@ impl World {
             most_away: 0,
             tried: BTreeSet::new(),
             most_untried: 0,
+            conversion: 30,
             expandable: true,
             untried_for: 0,
             restarted: BTreeSet::new(),

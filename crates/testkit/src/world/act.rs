@@ -291,14 +291,18 @@ impl World {
                     return Ok(Outcome::NotNow("claim exists".to_owned()));
                 }
             }
+            // Clients are let in only while the object still says that there is a cluster.
+            let late = look.revision != self.object.revision;
+            if late && object == Written::Small("client", 0) {
+                return Ok(Outcome::NotNow("the object changed".to_owned()));
+            }
             // A template is written only into the StatefulSet that was seen, and only while the object says what it
             // said then: whoever is late must not bring back what was tried or proven before.
             if let Written::Set(set) = &object {
                 let live = self.own_set();
                 let differs = live.is_some_and(|live| live.template != set.template);
-                let seen = live.map(|live| live.revision) == look.set_revision
-                    && look.revision == self.object.revision;
-                if differs && !seen {
+                let seen = live.map(|live| live.revision) == look.set_revision;
+                if differs && (late || !seen) {
                     return Ok(Outcome::NotNow("the StatefulSet changed".to_owned()));
                 }
             }

@@ -40,7 +40,7 @@ impl World {
             let Some(oldest) = minors.iter().min().copied() else {
                 continue;
             };
-            let (downgrade, lucky) = (cluster.downgrade, self.rng.chance(30));
+            let (downgrade, lucky) = (cluster.downgrade, self.rng.chance(self.conversion));
             let storage = downgrade.map_or(oldest, |to| to.min(oldest));
             if lucky {
                 self.set_storage(id, storage);
