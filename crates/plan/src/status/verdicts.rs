@@ -128,7 +128,14 @@ fn complaints(
         Outcome::Foreign(what) => all.push((Reason::ForeignObject, foreign(what))),
         Outcome::Done | Outcome::NotNow(_) => {}
     }
+    let intent = observed.cluster.intent.as_ref();
+    let size = intent.map_or(u32::MAX, |intent| intent.size);
     for (ordinal, pod) in &observed.pods {
+        // How the pod of a member that has left comes to its end is nobody's concern.
+        let left = *ordinal >= size && observed.member_of(*ordinal).is_none();
+        if pod.terminating || (left && observed.etcd.members.is_some()) {
+            continue;
+        }
         let name = observed.member_name(*ordinal);
         if let Some(complaint) = complaint_of(observed, pod) {
             all.push((complaint.0, format!("{name} {}", complaint.1)));

@@ -81,9 +81,12 @@ impl World {
             }
             Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
             Step::RestartPod { ordinal, uid } => {
+                if look.revision != self.object.revision {
+                    return Ok(Outcome::NotNow("it has changed since".to_owned()));
+                }
                 let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *uid);
                 if pod.is_some() {
-                    self.attempt(|world| world.delete_pod(*ordinal))?;
+                    self.attempt(|world| world.restart(*ordinal))?;
                 }
                 Ok(Outcome::Done)
             }
@@ -116,10 +119,20 @@ impl World {
                 }
                 Ok(Outcome::Done)
             }
-            // Volumes do not grow in this world, and nobody debugs.
-            Step::ExpandClaim { .. } | Step::OrphanPods { .. } | Step::AddDebug { .. } => {
+            Step::ExpandClaim { ordinal, uid, size } => {
+                let claim = self.claims.get(ordinal).filter(|claim| claim.uid == *uid);
+                let bytes = api::Quantity(size.clone()).value().unwrap_or(0);
+                if claim.is_some() {
+                    self.attempt(|world| world.expand(*ordinal, bytes))?;
+                }
                 Ok(Outcome::Done)
             }
+            Step::OrphanPods { uid } => {
+                self.attempt(|world| world.orphan(uid))?;
+                Ok(Outcome::Done)
+            }
+            // Nobody debugs in this world.
+            Step::AddDebug { .. } => Ok(Outcome::Done),
             Step::RemoveMember { id, ordinal, nonce } => {
                 self.remove(look, (*id, *ordinal, nonce), cluster)
             }
@@ -233,6 +246,7 @@ impl World {
                     hash: target.template.clone(),
                     minor: target.intent.version.minor,
                     bad: self.bad_edits.contains(&edit),
+                    ungated: false,
                 }
             })
         };
@@ -253,6 +267,10 @@ impl World {
             replicas: shape.replicas,
             template,
             kept,
+            // What cannot be changed stays.
+            storage: live.map_or(self.object.storage, |set| set.storage),
+            uid: live.map_or_else(String::new, |set| set.uid.clone()),
+            revision: live.map_or(0, |set| set.revision),
         }
     }
 
@@ -288,6 +306,21 @@ impl World {
                     return Ok(Outcome::NotNow("claim exists".to_owned()));
                 }
             }
+            // Clients are let in only while the object still says that there is a cluster.
+            let late = look.revision != self.object.revision;
+            if late && object == Written::Small("client", 0) {
+                return Ok(Outcome::NotNow("the object changed".to_owned()));
+            }
+            // A template is written only into the StatefulSet that was seen, and only while the object says what it
+            // said then: whoever is late must not bring back what was tried or proven before.
+            if let Written::Set(set) = &object {
+                let live = self.own_set();
+                let differs = live.is_some_and(|live| live.template != set.template);
+                let seen = live.map(|live| live.revision) == look.set_revision;
+                if differs && (late || !seen) {
+                    return Ok(Outcome::NotNow("the StatefulSet changed".to_owned()));
+                }
+            }
             self.attempt(|world| world.write_object(object))?;
         }
         Ok(Outcome::Done)
@@ -308,7 +341,13 @@ impl World {
                     claim.cluster_uid = uid;
                 }
             }
-            Written::Set(set) => self.set = Some(set),
+            Written::Set(mut set) => {
+                if set.uid.is_empty() {
+                    set.uid = self.fresh("set");
+                }
+                set.revision += 1;
+                self.set = Some(set);
+            }
             Written::NoClient => {
                 self.small.remove("client");
             }

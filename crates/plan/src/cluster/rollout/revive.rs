@@ -3,7 +3,7 @@
 use api::Reason;
 use api::v1alpha1::status::TrialIntent;
 
-use super::{before, give_up, goal, latch};
+use super::{before, give_up, goal, heal, latch};
 use crate::decision::{Decision, Step};
 use crate::observed::{Observed, Pod, Process, Proven};
 
@@ -15,7 +15,10 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
     if observed.is_led() {
         return None;
     }
-    if let Some(decision) = give_up(observed, target) {
+    if let Some(decision) = give_up(observed, proven, target) {
+        return Some(decision);
+    }
+    if let Some(decision) = heal(observed, proven, target) {
         return Some(decision);
     }
     let stuck = |(ordinal, pod): (&u32, &Pod)| {
