@@ -2,9 +2,10 @@
 //! written down, with every state of the memory. No decision panics, is refused, or goes without a reason.
 
 use gate::State;
-use plan::{decide, invariants};
+use plan::observed::quorum;
+use plan::{Step, decide, invariants};
 use testkit::Scene;
-use testkit::scene::{Claimed, Does, For, Listed, Slot};
+use testkit::scene::{Claimed, Does, For, Listed, Made, Slot, Trial};
 
 /// Every ordinal there can be. What cannot matter is left out: a join or grant is looked at only where an
 /// agent waits, or, for a grant, where a member is being started.
@@ -81,6 +82,153 @@ fn every_small_formed_cluster_of_three_is_judged() {
     );
     println!("{visited} formed worlds of size 3");
     assert!(visited > 350_000);
+}
+
+/// Every voter there can be in a rollout.
+fn rolling() -> Vec<Slot> {
+    let mut all = vec![Slot {
+        does: Does::Absent,
+        ..Slot::voter()
+    }];
+    for made in [Made::AsAsked, Made::Before, Made::Otherwise] {
+        for does in [Does::Serves, Does::Unknown, Does::Starts, Does::Leaderless] {
+            all.push(Slot {
+                does,
+                made,
+                ready: does == Does::Serves,
+                ..Slot::voter()
+            });
+        }
+        all.push(Slot {
+            made,
+            ..Slot::stuck()
+        });
+        all.push(Slot {
+            made,
+            terminating: true,
+            ..Slot::voter()
+        });
+    }
+    all
+}
+
+/// No restart is refused, none costs a quorum, and whoever is restarted on what nobody has tried is the one who tries.
+#[test]
+fn every_small_rollout_is_judged() {
+    let slots = rolling();
+    let mut trials = vec![None];
+    for ordinal in 0..3 {
+        for stage in [
+            Trial::Chosen,
+            Trial::Written,
+            Trial::Remade,
+            Trial::Restored,
+        ] {
+            trials.push(Some((ordinal, stage)));
+        }
+    }
+    let (mut visited, mut restarts) = (0, 0);
+    let mut judge = |scene: Scene| {
+        let observed = scene.observed();
+        let decision = decide(&observed);
+        let allowed = invariants::check(&observed, &decision.step);
+        assert_eq!(allowed, Ok(()), "{decision:?} on {observed:#?}");
+        visited += 1;
+        let Step::RestartPod { ordinal, .. } = decision.step else {
+            return;
+        };
+        restarts += 1;
+        let slot = scene.slot(ordinal);
+        if !slot.runs_nothing() {
+            let others = scene.other_voters(ordinal);
+            let stay = others
+                .filter(|other| other.takes_part() && !other.is_away())
+                .count();
+            let all = scene.voters().count();
+            assert!(stay >= quorum(all) || all == 1, "{decision:?} on {scene:?}");
+        }
+        let tried = matches!(scene.trial, Some((_, Trial::Written | Trial::Remade)));
+        let tries = scene.trial.map(|(tries, _)| tries) == Some(ordinal);
+        assert!(
+            !(scene.edited && tried) || tries,
+            "{decision:?} on {scene:?}"
+        );
+    };
+    let mut all = vec![Vec::new()];
+    for size in 1..=3_u32 {
+        let longer = all.iter().flat_map(|slots: &Vec<Slot>| {
+            rolling()
+                .into_iter()
+                .map(|slot| [slots.clone(), vec![slot]].concat())
+        });
+        all = longer.collect();
+        for slots in &all {
+            let up = slots.iter().filter(|slot| slot.takes_part()).count();
+            // Without a quorum nobody leads, and the list cannot be had.
+            let list = up >= quorum(slots.len());
+            let mut slots = slots.clone();
+            for slot in slots.iter_mut().filter(|slot| slot.takes_part() && !list) {
+                slot.does = Does::Leaderless;
+            }
+            judge(Scene {
+                list,
+                ..Scene::formed(size, slots.clone())
+            });
+            for trial in trials
+                .iter()
+                .filter(|trial| trial.is_none_or(|(n, _)| n < size))
+            {
+                judge(Scene {
+                    list,
+                    trial: *trial,
+                    ..Scene::edited(size, slots.clone())
+                });
+            }
+        }
+    }
+    assert_eq!(slots.len(), 19);
+    println!("{visited} rollouts, {restarts} restarts");
+    assert!(visited > 90_000 && restarts > 2_000, "{visited} {restarts}");
+}
+
+/// The same between lines of etcd, with data of every format.
+#[test]
+fn every_small_change_of_the_line_is_judged() {
+    let mut slots = Vec::new();
+    for made in [Made::AsAsked, Made::Before] {
+        for format in [5, 6, 7] {
+            slots.push(Slot {
+                made,
+                format: Some(format),
+                ..Slot::voter()
+            });
+        }
+        slots.push(Slot {
+            made,
+            ..Slot::stuck()
+        });
+        slots.push(Slot {
+            made,
+            does: Does::Unknown,
+            ..Slot::voter()
+        });
+    }
+    let mut visited = 0;
+    for (from, to) in [(5, 6), (6, 5), (6, 7), (7, 6), (5, 7), (7, 5)] {
+        for downgrade in [None, Some(5), Some(6)] {
+            for trial in [None, Some((0, Trial::Written)), Some((2, Trial::Chosen))] {
+                let paint = |slots: Vec<Slot>| Scene {
+                    downgrade,
+                    trial,
+                    walk: true,
+                    ..Scene::between(from, to, slots)
+                };
+                visited += visit(&paint, &slots);
+            }
+        }
+    }
+    println!("{visited} changes of the line");
+    assert!(visited > 50_000);
 }
 
 #[test]
