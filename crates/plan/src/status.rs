@@ -143,11 +143,10 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
         (Step::Nothing, Reason::AsExpected) | (Step::Refuse, Reason::Refused) => Phase::Running,
         (_, Reason::Stopping) => Phase::Scaling,
         (Step::Refuse, _) => Phase::Failed,
-        (Step::Nothing, Reason::Paused) => old.unwrap_or(Phase::Creating),
+        (Step::Nothing, Reason::Paused) | (_, Reason::Adopting) => old.unwrap_or(Phase::Creating),
         (_, Reason::EtcdUnreachable | Reason::QuorumLost) if !beginning => {
             dark(observed, status).unwrap_or(Phase::Failed)
         }
-        (_, Reason::Adopting) => old.unwrap_or(Phase::Creating),
         _on_its_way if beginning => Phase::Creating,
         (_, Reason::MemberUnhealthy | Reason::Expanding) => Phase::Running,
         (_, Reason::RollingOut | Reason::RolloutHalted | Reason::Downgrading) => Phase::Upgrading,
