@@ -1,6 +1,5 @@
 //! Properties of every decision that changes what members run on, or ends their data. Each is written from its
 //! invariant's sentence and in terms of how the scene was painted.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use gate::Action;
 use manifests::Template;

@@ -1,5 +1,6 @@
 //! Stories of the cluster that an earlier operator runs: taken over in place, rolled onto the gate one member at a
 //! time, never begun again beside it.
+#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle};

@@ -1,5 +1,6 @@
 //! Stories of changes that reach the pods, in the simulated Kubernetes and etcd: rollouts, releases, what becomes of
 //! volumes. A member at a time, and whatever was tried in vain goes back when the edit is taken back.
+#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use api::Reason;
 use plan::Decision;

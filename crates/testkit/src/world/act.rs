@@ -58,13 +58,24 @@ impl World {
             .members
             .as_ref()
             .map_or(0, |list| list.cluster_id);
+        // What no precondition of its own guards is done only on the object's newest word.
+        let guarded = matches!(
+            step,
+            Step::Latch(_)
+                | Step::RestartPod { .. }
+                | Step::RetireMember { .. }
+                | Step::Downgrade { .. }
+        );
+        if guarded && look.revision != self.object.revision {
+            return Ok(Outcome::NotNow("it has changed since".to_owned()));
+        }
         match step {
-            Step::Nothing | Step::Wait | Step::Refuse | Step::Release => Ok(Outcome::Done),
+            // Nobody debugs in this world.
+            Step::Nothing | Step::Wait | Step::Refuse | Step::Release | Step::AddDebug { .. } => {
+                Ok(Outcome::Done)
+            }
             Step::ApplyObjects(shape) => self.apply_objects(look, shape),
             Step::Latch(latched) => {
-                if look.revision != self.object.revision {
-                    return Ok(Outcome::NotNow("conflict".to_owned()));
-                }
                 self.attempt(|world| {
                     world.object.status = with_latched(&world.object.status, latched);
                     world.object.revision += 1;
@@ -80,62 +91,54 @@ impl World {
                 self.call(|world| world.member_add(cluster, peer_url))
             }
             Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
-            Step::RestartPod { ordinal, uid } => {
-                if look.revision != self.object.revision {
-                    return Ok(Outcome::NotNow("it has changed since".to_owned()));
-                }
-                let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *uid);
-                if pod.is_some() {
-                    self.attempt(|world| world.restart(*ordinal))?;
-                }
-                Ok(Outcome::Done)
-            }
             Step::MoveLeader { to, .. } => self.call(|world| world.move_leader(cluster, *to)),
-            Step::RetireMember { id, .. } => {
-                if look.revision != self.object.revision {
-                    return Ok(Outcome::NotNow("it has changed since".to_owned()));
-                }
-                self.call(|world| world.member_remove(cluster, *id))
+            Step::RetireMember { id, .. } => self.call(|world| world.member_remove(cluster, *id)),
+            Step::Downgrade { to } => self.call(|world| world.downgrade(cluster, *to)),
+            Step::RemoveMember { id, ordinal, nonce } => {
+                self.remove(look, (*id, *ordinal, nonce), cluster)
             }
-            Step::DeleteClaim { ordinal, uid } => self.delete_exactly(*ordinal, uid),
-            Step::Downgrade { to } => {
-                if look.revision != self.object.revision {
-                    return Ok(Outcome::NotNow("it has changed since".to_owned()));
-                }
-                self.call(|world| world.downgrade(cluster, *to))
+            Step::RestartPod { .. }
+            | Step::TellRemoved { .. }
+            | Step::DeleteClaim { .. }
+            | Step::ExpandClaim { .. }
+            | Step::OrphanPods { .. } => self.touch(step),
+        }
+    }
+
+    /// Steps on exactly the pod, claim or StatefulSet that was seen.
+    fn touch(&mut self, step: &Step) -> Result<Outcome, Killed> {
+        match step {
+            Step::RestartPod { ordinal, uid } if self.is_pod(*ordinal, uid) => {
+                self.attempt(|world| world.restart(*ordinal))?;
             }
             Step::TellRemoved {
                 ordinal,
                 uid,
                 members,
-            } => {
-                let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *uid);
-                if pod.is_some() {
-                    self.attempt(|world| {
-                        if let Some(pod) = world.pods.get_mut(ordinal) {
-                            pod.told_removed.extend(members);
-                        }
-                    })?;
-                }
-                Ok(Outcome::Done)
+            } if self.is_pod(*ordinal, uid) => {
+                self.attempt(|world| world.tell_removed(*ordinal, members))?;
             }
+            Step::DeleteClaim { ordinal, uid } => return self.delete_exactly(*ordinal, uid),
             Step::ExpandClaim { ordinal, uid, size } => {
                 let claim = self.claims.get(ordinal).filter(|claim| claim.uid == *uid);
                 let bytes = api::Quantity(size.clone()).value().unwrap_or(0);
                 if claim.is_some() {
                     self.attempt(|world| world.expand(*ordinal, bytes))?;
                 }
-                Ok(Outcome::Done)
             }
-            Step::OrphanPods { uid } => {
-                self.attempt(|world| world.orphan(uid))?;
-                Ok(Outcome::Done)
-            }
-            // Nobody debugs in this world.
-            Step::AddDebug { .. } => Ok(Outcome::Done),
-            Step::RemoveMember { id, ordinal, nonce } => {
-                self.remove(look, (*id, *ordinal, nonce), cluster)
-            }
+            Step::OrphanPods { uid } => self.attempt(|world| world.orphan(uid))?,
+            _another_pod_by_now => {}
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn is_pod(&self, ordinal: u32, uid: &str) -> bool {
+        self.pods.get(&ordinal).is_some_and(|pod| pod.uid == uid)
+    }
+
+    fn tell_removed(&mut self, ordinal: u32, members: &[u64]) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.told_removed.extend(members);
         }
     }
 
