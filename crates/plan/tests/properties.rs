@@ -1,7 +1,6 @@
 //! Properties of every decision, on random observations of up to nine members. Each invariant of the
 //! design has one that is named after it and stated in terms of how the scene was painted, not of how
 //! the rules or the runtime check read it.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use gate::{Action, State};
 use plan::observed::{Process, quorum};

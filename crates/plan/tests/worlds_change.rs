@@ -16,8 +16,9 @@ fn is_rolled_out(run: &Run<'_>) -> bool {
     let look = run
         .world
         .look_around(&testkit::world::observe::Blind::default());
-    let wanted = look.observed.cluster.target.unwrap().template;
-    run.world.templates().iter().all(|hash| *hash == wanted)
+    let wanted = look.observed.cluster.target.map(|target| target.template);
+    let mut templates = run.world.templates().into_iter();
+    templates.all(|hash| Some(hash) == wanted)
 }
 
 #[test]

@@ -59,7 +59,10 @@ impl World {
             .as_ref()
             .map_or(0, |list| list.cluster_id);
         match step {
-            Step::Nothing | Step::Wait | Step::Refuse | Step::Release => Ok(Outcome::Done),
+            // Nobody debugs in this world.
+            Step::Nothing | Step::Wait | Step::Refuse | Step::Release | Step::AddDebug { .. } => {
+                Ok(Outcome::Done)
+            }
             Step::ApplyObjects(shape) => self.apply_objects(look, shape),
             Step::Latch(latched) => {
                 if look.revision != self.object.revision {
@@ -94,22 +97,27 @@ impl World {
                 }
                 self.call(|world| world.member_remove(cluster, *id))
             }
-            Step::DeleteClaim { ordinal, uid } => self.delete_exactly(*ordinal, uid),
             Step::Downgrade { to } => self.call(|world| world.downgrade(cluster, *to)),
+            Step::RemoveMember { id, ordinal, nonce } => {
+                self.remove(look, (*id, *ordinal, nonce), cluster)
+            }
+            Step::DeleteClaim { .. }
+            | Step::ExpandClaim { .. }
+            | Step::OrphanPods { .. }
+            | Step::TellRemoved { .. } => self.apply_to_volumes(step),
+        }
+    }
+
+    /// The same for what concerns volumes.
+    fn apply_to_volumes(&mut self, step: &Step) -> Result<Outcome, Killed> {
+        match step {
+            Step::DeleteClaim { ordinal, uid } => return self.delete_exactly(*ordinal, uid),
             Step::TellRemoved {
                 ordinal,
                 uid,
                 members,
-            } => {
-                let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *uid);
-                if pod.is_some() {
-                    self.attempt(|world| {
-                        if let Some(pod) = world.pods.get_mut(ordinal) {
-                            pod.told_removed.extend(members);
-                        }
-                    })?;
-                }
-                Ok(Outcome::Done)
+            } if self.pods.get(ordinal).is_some_and(|pod| pod.uid == *uid) => {
+                self.attempt(|world| world.tell_removed(*ordinal, members))?;
             }
             Step::ExpandClaim { ordinal, uid, size } => {
                 let claim = self.claims.get(ordinal).filter(|claim| claim.uid == *uid);
@@ -117,17 +125,16 @@ impl World {
                 if claim.is_some() {
                     self.attempt(|world| world.expand(*ordinal, bytes))?;
                 }
-                Ok(Outcome::Done)
             }
-            Step::OrphanPods { uid } => {
-                self.attempt(|world| world.orphan(uid))?;
-                Ok(Outcome::Done)
-            }
-            // Nobody debugs in this world.
-            Step::AddDebug { .. } => Ok(Outcome::Done),
-            Step::RemoveMember { id, ordinal, nonce } => {
-                self.remove(look, (*id, *ordinal, nonce), cluster)
-            }
+            Step::OrphanPods { uid } => self.attempt(|world| world.orphan(uid))?,
+            _other => {}
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn tell_removed(&mut self, ordinal: u32, members: &[u64]) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.told_removed.extend(members);
         }
     }
 
