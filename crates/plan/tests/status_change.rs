@@ -112,6 +112,30 @@ fn a_downgrade_says_what_etcd_is_doing() {
 }
 
 #[test]
+fn a_downgrade_that_cannot_begin_says_for_whom_it_waits() {
+    let dark = Slot {
+        does: Does::Unknown,
+        ready: false,
+        ..Slot::outdated()
+    };
+    let scene = Scene::between(6, 5, vec![Slot::outdated(), dark, Slot::outdated()]);
+    insta::assert_snapshot!("downgrade_waits", shown(&scene.observed(), Phase::Running));
+}
+
+#[test]
+fn a_kept_volume_of_a_member_that_was_removed_says_what_to_do() {
+    let left = Slot {
+        ready: false,
+        ..Slot::new(Does::Waits(State::OtherObject), Listed::No)
+    };
+    let scene = Scene {
+        resumed: true,
+        ..Scene::formed(3, vec![Slot::voter(), Slot::voter(), left])
+    };
+    insta::assert_snapshot!("left_behind", shown(&scene.observed(), Phase::Running));
+}
+
+#[test]
 fn an_upgrade_that_waits_for_the_data_says_for_whose() {
     let late = Slot {
         format: Some(5),

@@ -39,6 +39,11 @@ fn sizes() -> impl Strategy<Value = u32> {
     prop::sample::select(vec![0_u32, 1, 3, 3, 3, 5, 5, 7, 9])
 }
 
+fn founder() -> impl Strategy<Value = Option<(u32, For)>> {
+    let wait = prop_oneof![Just(For::ThisWait), Just(For::FormerWait)];
+    prop::option::of((0..3_u32, wait))
+}
+
 fn policy() -> impl Strategy<Value = Retention> {
     prop::sample::select(vec![Retention::Delete, Retention::Retain])
 }
@@ -86,10 +91,6 @@ fn memory() -> impl Strategy<Value = Memory> {
 
 /// Whatever can be painted.
 fn any_scene() -> impl Strategy<Value = Scene> {
-    let founder = prop::option::of((
-        0..3_u32,
-        prop_oneof![Just(For::ThisWait), Just(For::FormerWait)],
-    ));
     let flags = (
         prop::bool::weighted(0.75),
         prop::bool::weighted(0.3),
@@ -98,7 +99,7 @@ fn any_scene() -> impl Strategy<Value = Scene> {
         prop::bool::weighted(0.3),
     );
     let slots = prop::collection::vec(slot(), 0..10);
-    (sizes(), 5..8_u8, slots, founder, flags, memory()).prop_map(
+    (sizes(), 5..8_u8, slots, founder(), flags, memory()).prop_map(
         |(size, minor, slots, founder, (formed, resumed, list, drifted, edited), rest)| {
             let (
                 lines,
@@ -150,11 +151,7 @@ fn formed(slots: BoxedStrategy<Vec<Slot>>) -> impl Strategy<Value = Scene> {
 
 /// A cluster that has not formed, of these.
 fn young(slots: BoxedStrategy<Vec<Slot>>) -> impl Strategy<Value = Scene> {
-    let founder = prop::option::of((
-        0..3_u32,
-        prop_oneof![Just(For::ThisWait), Just(For::FormerWait)],
-    ));
-    (sizes(), slots, founder, prop::option::of(0..10_u32)).prop_map(
+    (sizes(), slots, founder(), prop::option::of(0..10_u32)).prop_map(
         |(size, slots, founder, replicas)| Scene {
             founder,
             replicas,

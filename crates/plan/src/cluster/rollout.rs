@@ -321,7 +321,11 @@ fn choose(observed: &Observed, list: &MemberList, target: &str) -> Option<Decisi
                 template: target.to_owned(),
                 pod_uid: pod.uid.clone(),
             };
-            let why = format!("{name} is to try the change first");
+            let why = progress(
+                observed,
+                list,
+                &format!("{name} is to try the change first"),
+            );
             Some(latch(observed, None, Some(trial), &why))
         }
         // Leadership first.
@@ -355,8 +359,14 @@ fn tried(observed: &Observed, trial: &TrialIntent) -> Decision {
     let halted = pod.is_some_and(|pod| pod.problem.is_some());
     let wait = ordinal.map_or(LATER, |ordinal| patience(observed, ordinal));
     if halted {
+        let others = observed.pods.len().saturating_sub(1);
+        let others = match others {
+            0 => String::new(),
+            1 => "; the other one stays as it was".to_owned(),
+            others => format!("; the other {others} stay as they were"),
+        };
         let why = format!(
-            "{} tries the change and {what}: the others stay as they are; mend the change or take it back",
+            "{} tries the change first and {what}{others}: mend the change, or take it back",
             trial.member
         );
         return Decision::wait(Reason::RolloutHalted, why, LATER);

@@ -34,11 +34,8 @@ pub(super) fn restart(observed: &Observed, list: &MemberList, ordinal: u32) -> O
             format!("restarting {name}"),
         )
     };
-    Some(Decision::act(
-        step,
-        Reason::RollingOut,
-        progress(observed, list, &why),
-    ))
+    let why = progress(observed, list, &why);
+    Some(Decision::act(step, Reason::RollingOut, why))
 }
 
 /// The most advanced of the others, best one that will not be restarted itself.
