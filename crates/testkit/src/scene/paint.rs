@@ -354,6 +354,7 @@ impl Scene {
             requested: Some(requested),
             capacity: Some(capacity),
             expandable,
+            class: Some("fixed".to_owned()),
         })
     }
 }

@@ -127,6 +127,7 @@ impl World {
                     requested: Some(10 << 30),
                     capacity: Some(10 << 30),
                     expandable: Some(true),
+                    class: None,
                 },
             )
         });
