@@ -166,6 +166,7 @@ fn observed() -> Observed {
                 requested: None,
                 capacity: None,
                 expandable: None,
+                class: None,
             },
         )]),
         pods: BTreeMap::from([(0, held())]),

@@ -147,6 +147,8 @@ pub struct Claim {
     pub capacity: Option<u64>,
     /// Its class can expand volumes; `None` while that is not known.
     pub expandable: Option<bool>,
+    /// Name of its class; `None` where it names none.
+    pub class: Option<String>,
 }
 
 /// A pod.

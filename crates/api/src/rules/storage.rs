@@ -154,15 +154,17 @@ const CHANGED: &str = "cannot change but for its storage request, which may grow
 
 pub(super) const RULES: &[CelRule] = &[
     always(&["spec", "storage", "size"], QUANTITY, QUANTITY_MESSAGE),
+    // Growth that no volume has reached, because their class cannot expand them, may be taken back.
     always(
-        &["spec"],
+        &[],
         concat!(
-            "[[", size!("oldSelf"), ", ", size!("self"),
-            "].map(size, sign(size) == 0 ? quantity('10Gi') : size)].all(sizes, sizes[1].compareTo(sizes[0]) >= 0)"
+            "[[", size!("oldSelf.spec"), ", ", size!("self.spec"),
+            "].map(size, sign(size) == 0 ? quantity('10Gi') : size)].all(sizes, sizes[1].compareTo(sizes[0]) >= 0",
+            " || (self.?status.?storageBytes.hasValue() && sizes[1].isInteger() && sizes[1].asInteger() >= self.status.storageBytes))"
         ),
         "cannot shrink: volumes only grow; write at least the size they were asked to have before",
     )
-    .at(".storage.size"),
+    .at(".spec.storage.size"),
     always(
         &["spec"],
         class_at!("self", "?volumeClaimTemplate.?spec.?storageClassName",

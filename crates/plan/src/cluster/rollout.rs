@@ -57,7 +57,35 @@ pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> 
     if let Some(trial) = &observed.cluster.latched.trial {
         return Some(tried(observed, trial));
     }
-    versions::prepare(observed, list, proven).or_else(|| choose(observed, list, target))
+    versions::prepare(observed, list, proven)
+        .or_else(|| newcomer(observed, proven, target))
+        .or_else(|| choose(observed, list, target))
+}
+
+/// What an earlier operator left can take nobody in. Where more members are asked for, the first of them tries the gate,
+/// and nobody is restarted for it.
+fn newcomer(observed: &Observed, proven: &Proven, target: &str) -> Option<Decision> {
+    let intent = &observed.cluster.target.as_ref()?.intent;
+    let ordinal = (0..intent.size).find(|ordinal| is_newcomer(observed, proven, *ordinal))?;
+    if intent.version.minor != proven.version.minor {
+        return None;
+    }
+    let pod = observed.pods.get(&ordinal);
+    let trial = TrialIntent {
+        member: observed.member_name(ordinal),
+        template: target.to_owned(),
+        pod_uid: pod.map(|pod| pod.uid.clone()).unwrap_or_default(),
+    };
+    let why = format!("{} is to try the change when it joins", trial.member);
+    Some(latch(observed, None, Some(trial), &why))
+}
+
+/// Asked for, but no member yet, where an earlier operator's members run.
+fn is_newcomer(observed: &Observed, proven: &Proven, ordinal: u32) -> bool {
+    let size = observed.cluster.intent.as_ref().map(|intent| intent.size);
+    proven.template.is_empty()
+        && size.is_ok_and(|size| ordinal < size)
+        && observed.member_of(ordinal).is_none()
 }
 
 /// It has reached everybody.
@@ -204,7 +232,7 @@ fn pursue(
     trial: &TrialIntent,
 ) -> Option<Decision> {
     let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
-    if observed.member_of(ordinal).is_none() {
+    if observed.member_of(ordinal).is_none() && !is_newcomer(observed, proven, ordinal) {
         let why = format!("{} is no member any more and tries nothing", trial.member);
         return Some(latch(observed, None, None, &why));
     }

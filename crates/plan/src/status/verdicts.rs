@@ -124,7 +124,9 @@ fn complaints(
         all.push((decision.reason, decision.why.clone()));
     }
     let grown_up = observed.pods.values().any(|pod| is_old(observed, pod));
-    if decision.reason == Reason::EtcdUnreachable && grown_up {
+    // A cluster that is to be taken over and cannot be asked is no better off than one of ours.
+    let silent = decision.reason == Reason::Adopting && decision.step == Step::Wait;
+    if (decision.reason == Reason::EtcdUnreachable || silent) && grown_up {
         all.push((decision.reason, decision.why.clone()));
     }
     match outcome {

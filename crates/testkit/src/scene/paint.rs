@@ -355,6 +355,7 @@ impl Scene {
             requested: Some(requested),
             capacity: Some(capacity),
             expandable,
+            class: Some("fixed".to_owned()),
         })
     }
 }

@@ -134,6 +134,7 @@ impl World {
                     requested: Some(claim.requested << 30),
                     capacity: Some(claim.capacity << 30),
                     expandable: Some(self.expandable),
+                    class: None,
                 },
             )
         });

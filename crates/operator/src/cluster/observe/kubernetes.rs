@@ -196,6 +196,7 @@ pub(super) fn claims(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Clai
                 requested: requested(&claim),
                 capacity: capacity(&claim),
                 expandable: None,
+                class: class(&claim),
             };
             (ordinal, seen)
         });
@@ -212,6 +213,10 @@ fn capacity(claim: &PersistentVolumeClaim) -> Option<u64> {
     api::Quantity(capacity.get("storage")?.0.clone()).value()
 }
 
+fn class(claim: &PersistentVolumeClaim) -> Option<String> {
+    claim.spec.as_ref()?.storage_class_name.clone()
+}
+
 /// The classes of the claims that are smaller than they should be, by ordinal.
 pub(super) fn classes(
     cluster: &EtcdCluster,
@@ -222,13 +227,7 @@ pub(super) fn classes(
         .into_iter()
         .filter(|(_, claim)| requested(claim).is_some_and(|size| size < wanted));
     small
-        .map(|(ordinal, claim)| {
-            let spec = claim.spec.as_ref();
-            (
-                ordinal,
-                spec.and_then(|spec| spec.storage_class_name.clone()),
-            )
-        })
+        .map(|(ordinal, claim)| (ordinal, class(&claim)))
         .collect()
 }
 
