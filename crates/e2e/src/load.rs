@@ -5,6 +5,7 @@
 //! What must not happen here: a write that was acknowledged and is not checked at the end.
 
 mod client;
+mod floor;
 mod traffic;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, ensure};
 use tokio::sync::oneshot;
 
+use self::floor::Floor;
 use self::traffic::{Progress, Traffic};
 use crate::cluster::Cluster;
 use crate::story::tell;
@@ -25,6 +27,7 @@ pub const LIMIT: Duration = Duration::from_secs(1);
 pub struct Load {
     title: String,
     progress: Arc<Progress>,
+    floor: Floor,
     ended: oneshot::Receiver<Result<Tally>>,
 }
 
@@ -42,6 +45,8 @@ pub struct Report {
     pub read_gap: Gap,
     /// Reads that no member answered.
     pub failed_reads: u64,
+    /// The longest time in which this machine could not write to its own disk.
+    pub floor: Duration,
 }
 
 /// The longest time without a success.
@@ -96,6 +101,7 @@ impl Load {
         let load = Self {
             title,
             progress,
+            floor: Floor::start()?,
             ended,
         };
         until("a first write is acknowledged", MINUTE, || async {
@@ -123,12 +129,13 @@ impl Load {
         assert_none(&tally.lost, "acknowledged writes are LOST", &title);
         assert_none(&tally.stale, "reads were STALE", &title);
         tell(&format!(
-            "load {title}: {} writes, longest gap {} ms, {} reads, longest read gap {} ms, {} reads failed",
+            "load {title}: {} writes, longest gap {} ms, {} reads, longest read gap {} ms, {} reads failed; floor {} ms",
             tally.writes,
             tally.write_gap.longest.as_millis(),
             tally.reads,
             tally.read_gap.longest.as_millis(),
-            tally.failed_reads
+            tally.failed_reads,
+            self.floor.longest().as_millis()
         ));
         Ok(Report {
             title,
@@ -137,6 +144,7 @@ impl Load {
             reads: tally.reads,
             read_gap: tally.read_gap,
             failed_reads: tally.failed_reads,
+            floor: self.floor.longest(),
         })
     }
 }
@@ -157,16 +165,17 @@ impl Drop for Load {
 }
 
 impl Report {
-    /// Whether clients could always write, but for this long at most.
+    /// Whether clients could always write, but for this long at most, and for what this machine alone cost.
     pub fn assert_gap(&self, limit: Duration) -> Result<()> {
         let Gap { longest, began } = self.write_gap;
         ensure!(
-            longest <= limit,
-            "{}: no write for {} ms, from {:.1} s on; the limit is {} ms",
+            longest <= limit.saturating_add(self.floor),
+            "{}: no write for {} ms, from {:.1} s on; the limit is {} ms beside a floor of {} ms",
             self.title,
             longest.as_millis(),
             began.as_secs_f32(),
-            limit.as_millis()
+            limit.as_millis(),
+            self.floor.as_millis()
         );
         Ok(())
     }

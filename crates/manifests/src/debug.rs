@@ -21,6 +21,8 @@ pub fn debug_container(intent: &ClusterIntent) -> Option<Value> {
         "name": names::DEBUG_CONTAINER,
         "image": debug.image.as_deref().unwrap_or(IMAGE),
         "command": command,
+        // Without a tag it would be pulled at every start.
+        "imagePullPolicy": "IfNotPresent",
         "targetContainerName": names::ETCD_CONTAINER,
         "securityContext": {
             "allowPrivilegeEscalation": false,

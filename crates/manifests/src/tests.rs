@@ -22,7 +22,7 @@ fn intent(spec: &str) -> ClusterIntent {
 fn shape(replicas: u32) -> Shape {
     Shape {
         closing: false,
-        template: crate::Template::Render,
+        template: Template::Render,
         replicas,
         min_available: replicas / 2 + 1,
         client_service: true,

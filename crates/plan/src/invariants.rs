@@ -91,18 +91,10 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         Step::Promote { id, .. } => check_promote(observed, *id),
         Step::RestartPod { ordinal, uid } => change::check_restart(observed, *ordinal, uid),
         Step::Downgrade { to } => change::check_downgrade(observed, *to),
-        Step::ExpandClaim { ordinal, uid, .. } => {
-            let claim = observed.claims.get(ordinal).ok_or(Violation::Unknown)?;
-            ensure(
-                claim.uid == *uid && claim.expandable == Some(true),
-                Violation::Unknown,
-            )
+        Step::ExpandClaim { ordinal, uid, size } => {
+            change::check_expand(observed, *ordinal, uid, size)
         }
-        Step::OrphanPods { uid } => ensure(
-            observed.objects.set_uid.as_ref() == Some(uid)
-                && observed.cluster.latched.trial.is_none(),
-            Violation::Unproven,
-        ),
+        Step::OrphanPods { uid } => change::check_orphan(observed, uid),
         Step::TellRemoved {
             ordinal,
             uid,
@@ -132,6 +124,7 @@ fn check_latch(observed: &Observed, new: &crate::observed::Latched) -> Result<()
     change::check_ending(observed, new)?;
     change::check_proof(observed, new)?;
     change::check_lines(observed, new)?;
+    change::check_trial(observed, new)?;
     ensure(
         old.cluster_id.is_none() || old.cluster_id == new.cluster_id,
         Violation::Forgets,

@@ -78,9 +78,11 @@ fn is_being_tried(observed: &Observed) -> bool {
     let ordinal = api::names::ordinal(&cluster.name, &trial.member);
     let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
     let made = pod.is_some_and(|pod| !pod.terminating && pod.template == trial.template);
+    let proven = cluster.latched.proven.as_ref();
+    let untried = proven.is_none_or(|proven| proven.template != trial.template);
     // Where there is no other pod, nobody else can meet it; and the data of a single member follows it at once.
     let alone = observed.pods.len() <= 1 && observed.objects.replicas == Some(1);
-    trial.template == target.template && (!made || alone)
+    trial.template == target.template && untried && (!made || alone)
 }
 
 /// As many pods as the spec asks for, and one for everything that already has a vote, or, while nobody can

@@ -143,14 +143,18 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
         (Step::Nothing, Reason::AsExpected) | (Step::Refuse, Reason::Refused) => Phase::Running,
         (_, Reason::Stopping) => Phase::Scaling,
         (Step::Refuse, _) => Phase::Failed,
-        (Step::Nothing, Reason::Paused) => old.unwrap_or(Phase::Creating),
+        (Step::Nothing, Reason::Paused) | (_, Reason::Adopting) => old.unwrap_or(Phase::Creating),
         (_, Reason::EtcdUnreachable | Reason::QuorumLost) if !beginning => {
             dark(observed, status).unwrap_or(Phase::Failed)
         }
-        (_, Reason::Adopting) => old.unwrap_or(Phase::Creating),
+        (_, Reason::RolloutHalted) if !beginning && observed.etcd.members.is_none() => {
+            dark(observed, status).unwrap_or(Phase::Failed)
+        }
         _on_its_way if beginning => Phase::Creating,
         (_, Reason::MemberUnhealthy | Reason::Expanding) => Phase::Running,
         (_, Reason::RollingOut | Reason::RolloutHalted | Reason::Downgrading) => Phase::Upgrading,
+        // Data that is taken over on the way onto the gate.
+        (_, Reason::Resuming) if observed.cluster.latched.trial.is_some() => Phase::Upgrading,
         (Step::ApplyObjects(_), _) => old.unwrap_or(Phase::Creating),
         _on_its_way => Phase::Scaling,
     }

@@ -2,9 +2,10 @@
 //! written down, with every state of the memory. No decision panics, is refused, or goes without a reason.
 
 use gate::State;
-use plan::{decide, invariants};
+use plan::observed::quorum;
+use plan::{Step, decide, invariants};
 use testkit::Scene;
-use testkit::scene::{Claimed, Does, For, Listed, Slot};
+use testkit::scene::{Claimed, Does, For, Listed, Made, Slot, Trial};
 
 /// Every ordinal there can be. What cannot matter is left out: a join or grant is looked at only where an
 /// agent waits, or, for a grant, where a member is being started.
@@ -81,6 +82,146 @@ fn every_small_formed_cluster_of_three_is_judged() {
     );
     println!("{visited} formed worlds of size 3");
     assert!(visited > 350_000);
+}
+
+/// Every voter there can be in a rollout.
+fn rolling() -> Vec<Slot> {
+    let mut all = vec![Slot {
+        does: Does::Absent,
+        ..Slot::voter()
+    }];
+    for made in [Made::AsAsked, Made::Before, Made::Otherwise] {
+        for does in [Does::Serves, Does::Unknown, Does::Starts, Does::Leaderless] {
+            all.push(Slot {
+                does,
+                made,
+                ready: does == Does::Serves,
+                ..Slot::voter()
+            });
+        }
+        all.push(Slot {
+            made,
+            ..Slot::stuck()
+        });
+        all.push(Slot {
+            made,
+            terminating: true,
+            ..Slot::voter()
+        });
+    }
+    all
+}
+
+/// Judges a rollout; true if somebody is restarted. No restart is refused, none costs a quorum, and whoever is restarted
+/// on what nobody has tried is the one who tries.
+fn judge_rollout(scene: &Scene) -> bool {
+    let observed = scene.observed();
+    let decision = decide(&observed);
+    let allowed = invariants::check(&observed, &decision.step);
+    assert_eq!(allowed, Ok(()), "{decision:?} on {observed:#?}");
+    let Step::RestartPod { ordinal, .. } = decision.step else {
+        return false;
+    };
+    if !scene.slot(ordinal).runs_nothing() {
+        let others = scene.other_voters(ordinal);
+        let stay = others.filter(|other| other.takes_part() && !other.is_away());
+        let (stay, all) = (stay.count(), scene.voters().count());
+        assert!(stay >= quorum(all) || all == 1, "{decision:?} on {scene:?}");
+    }
+    let untried = matches!(scene.trial, Some((_, Trial::Written | Trial::Remade)));
+    let chosen = scene.trial.map(|(chosen, _)| chosen) == Some(ordinal);
+    assert!(
+        !(scene.edited && untried) || chosen,
+        "{decision:?} on {scene:?}"
+    );
+    true
+}
+
+#[test]
+fn every_small_rollout_is_judged() {
+    let stages = [
+        Trial::Chosen,
+        Trial::Written,
+        Trial::Remade,
+        Trial::Restored,
+    ];
+    let trials = (0..3).flat_map(|ordinal| stages.map(|stage| Some((ordinal, stage))));
+    let trials: Vec<Option<(u32, Trial)>> = std::iter::once(None).chain(trials).collect();
+    let (mut visited, mut restarts, mut all) = (0, 0, vec![Vec::new()]);
+    for size in 1..=3_u32 {
+        let longer = all.iter().flat_map(|slots: &Vec<Slot>| {
+            let one = rolling().into_iter();
+            one.map(|slot| [slots.clone(), vec![slot]].concat())
+        });
+        all = longer.collect();
+        for slots in &all {
+            let up = slots.iter().filter(|slot| slot.takes_part()).count();
+            // Without a quorum nobody leads, and the list cannot be had.
+            let list = up >= quorum(slots.len());
+            let mut slots = slots.clone();
+            for slot in slots.iter_mut().filter(|slot| slot.takes_part() && !list) {
+                slot.does = Does::Leaderless;
+            }
+            let edited = |trial: &Option<(u32, Trial)>| Scene {
+                list,
+                trial: *trial,
+                ..Scene::edited(size, slots.clone())
+            };
+            let settled = Scene {
+                list,
+                ..Scene::formed(size, slots.clone())
+            };
+            let possible = trials
+                .iter()
+                .filter(|trial| trial.is_none_or(|(n, _)| n < size));
+            for scene in possible.map(edited).chain([settled]) {
+                restarts += usize::from(judge_rollout(&scene));
+                visited += 1;
+            }
+        }
+    }
+    println!("{visited} rollouts, {restarts} restarts");
+    assert!(visited > 90_000 && restarts > 2_000, "{visited} {restarts}");
+}
+
+/// The same between lines of etcd, with data of every format.
+#[test]
+fn every_small_change_of_the_line_is_judged() {
+    let mut slots = Vec::new();
+    for made in [Made::AsAsked, Made::Before] {
+        for format in [5, 6, 7] {
+            slots.push(Slot {
+                made,
+                format: Some(format),
+                ..Slot::voter()
+            });
+        }
+        slots.push(Slot {
+            made,
+            ..Slot::stuck()
+        });
+        slots.push(Slot {
+            made,
+            does: Does::Unknown,
+            ..Slot::voter()
+        });
+    }
+    let mut visited = 0;
+    for (from, to) in [(5, 6), (6, 5), (6, 7), (7, 6), (5, 7), (7, 5)] {
+        for downgrade in [None, Some(5), Some(6)] {
+            for trial in [None, Some((0, Trial::Written)), Some((2, Trial::Chosen))] {
+                let paint = |slots: Vec<Slot>| Scene {
+                    downgrade,
+                    trial,
+                    walk: true,
+                    ..Scene::between(from, to, slots)
+                };
+                visited += visit(&paint, &slots);
+            }
+        }
+    }
+    println!("{visited} changes of the line");
+    assert!(visited > 50_000);
 }
 
 #[test]

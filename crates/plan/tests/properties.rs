@@ -1,7 +1,6 @@
 //! Properties of every decision, on random observations of up to nine members. Each invariant of the
 //! design has one that is named after it and stated in terms of how the scene was painted, not of how
 //! the rules or the runtime check read it.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use gate::{Action, State};
 use plan::observed::{Process, quorum};
@@ -317,7 +316,9 @@ proptest! {
             blind.etcd.members = None;
         }
         let step = decide(&blind).step;
-        prop_assume!(commits(&step));
+        // A member that was removed and is let through on its own data ends by itself: the others tell it so.
+        let resumes = matches!(&step, Step::Grant { grant, .. } if matches!(grant.action, Action::Resume { .. }));
+        prop_assume!(commits(&step) && !resumes);
         prop_assert_eq!(invariants::check(&open, &step), Ok(()), "{:?}", step);
     }
 
@@ -348,6 +349,7 @@ proptest! {
     fn invariant_8_readiness_of_a_pod_changes_no_decision(scene in scene()) {
         // A rollout does wait: clients are led to the member that was restarted before the next one goes.
         prop_assume!(!scene.is_changing());
+        prop_assume!(scene.everywhere);
         let observed = scene.observed();
         let decision: Decision = decide(&observed);
         let mut other = observed;

@@ -2,13 +2,10 @@
 //! status ever claims more than is known.
 #![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
-use std::fmt::Write;
-
 use api::conditions::ConditionType;
 use api::v1alpha1::status::Phase;
 use api::{EtcdClusterStatus, Reason};
 use gate::State;
-use plan::events::decide_events;
 use plan::observed::{Process, quorum};
 use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Observed, Step, decide};
@@ -16,53 +13,7 @@ use proptest::prelude::*;
 use testkit::Scene;
 use testkit::scene::{Claimed, Does, For, Listed, Slot};
 use testkit::strategies;
-
-fn report(observed: &Observed, outcome: &Outcome, phase: Option<Phase>) -> String {
-    let old = EtcdClusterStatus {
-        phase,
-        ..EtcdClusterStatus::default()
-    };
-    let decision = decide(observed);
-    let new = decide_status(observed, &decision, outcome, &old).unwrap();
-    let mut text = String::new();
-    writeln!(
-        text,
-        "phase {:?}, {:?} healthy",
-        new.phase.unwrap(),
-        new.ready_replicas.unwrap()
-    )
-    .unwrap();
-    for condition in &new.conditions {
-        let (kind, status) = (&condition.type_, &condition.status);
-        writeln!(
-            text,
-            "{kind} {status} {}: {}",
-            condition.reason, condition.message
-        )
-        .unwrap();
-    }
-    for member in &new.members {
-        let id = member.id.as_deref().unwrap_or("-");
-        let role = member
-            .role
-            .map_or_else(|| "-".to_owned(), |role| format!("{role:?}"));
-        let message = member
-            .message
-            .as_ref()
-            .map_or_else(String::new, |what| format!(": {what}"));
-        writeln!(
-            text,
-            "member {} {id} {role} ready={}{message}",
-            member.name, member.ready
-        )
-        .unwrap();
-    }
-    for event in decide_events(observed, &decision, outcome, (phase, new.phase)) {
-        let kind = if event.warning { "Warning" } else { "Normal" };
-        writeln!(text, "event {kind} {}: {}", event.reason, event.message).unwrap();
-    }
-    text
-}
+use testkit::told::report;
 
 fn shown(observed: &Observed, phase: Phase) -> String {
     report(observed, &Outcome::Done, Some(phase))

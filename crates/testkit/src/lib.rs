@@ -12,6 +12,7 @@ pub mod run;
 pub mod scene;
 pub mod story;
 pub mod strategies;
+pub mod told;
 pub mod world;
 
 pub use run::Run;

@@ -46,6 +46,8 @@ pub struct Faults {
     pub stale: u64,
     /// The picture is torn: Kubernetes as it was, etcd and the gates as they are.
     pub torn: u64,
+    /// Only the pods are as they were: their watch is late.
+    pub late: u64,
     /// A container ends.
     pub crash: u64,
     /// A pod is deleted.
@@ -60,7 +62,8 @@ impl Faults {
         blind_pod: 15,
         blind_list: 15,
         stale: 25,
-        torn: 25,
+        torn: 20,
+        late: 20,
         crash: 4,
         delete_pod: 2,
         absent: 20,
@@ -143,6 +146,10 @@ impl<'a> Run<'a> {
             old
         } else if self.world.rng.chance(faults.torn) {
             torn(old, &look)
+        } else if self.world.rng.chance(faults.late) {
+            let mut late = look.clone();
+            late.observed.pods = torn(old, &look).observed.pods;
+            late
         } else {
             look
         }

@@ -88,6 +88,8 @@ pub enum Sized {
     Fixed,
     /// 10 GiB, and its class is gone.
     Classless,
+    /// More than the scene asks for.
+    Huge,
     /// As the scene asks, but the volume has not grown yet.
     Growing,
 }

@@ -39,6 +39,11 @@ fn sizes() -> impl Strategy<Value = u32> {
     prop::sample::select(vec![0_u32, 1, 3, 3, 3, 5, 5, 7, 9])
 }
 
+fn founder() -> impl Strategy<Value = Option<(u32, For)>> {
+    let wait = prop_oneof![Just(For::ThisWait), Just(For::FormerWait)];
+    prop::option::of((0..3_u32, wait))
+}
+
 fn policy() -> impl Strategy<Value = Retention> {
     prop::sample::select(vec![Retention::Delete, Retention::Retain])
 }
@@ -53,20 +58,19 @@ fn trial(members: u32) -> impl Strategy<Value = (u32, Trial)> {
     (0..members.max(1), prop::sample::select(stages.to_vec()))
 }
 
-/// Whatever can be painted.
-fn any_scene() -> impl Strategy<Value = Scene> {
-    let founder = prop::option::of((
-        0..3_u32,
-        prop_oneof![Just(For::ThisWait), Just(For::FormerWait)],
-    ));
-    let flags = (
-        prop::bool::weighted(0.75),
-        prop::bool::weighted(0.3),
-        prop::bool::weighted(0.9),
-        prop::bool::weighted(0.1),
-        prop::bool::weighted(0.3),
-    );
-    let rest = (
+type Lines = (u8, bool, bool, Option<u8>);
+type Policies = (Retention, Retention, bool, bool);
+type Memory = (
+    Lines,
+    Option<(u32, Trial)>,
+    Policies,
+    (bool, bool),
+    Option<u32>,
+);
+
+/// Lines of etcd, a trial, policies, sizes of volumes, pods in force.
+fn memory() -> impl Strategy<Value = Memory> {
+    (
         (
             5..8_u8,
             prop::bool::weighted(0.9),
@@ -82,9 +86,20 @@ fn any_scene() -> impl Strategy<Value = Scene> {
         ),
         (prop::bool::weighted(0.2), any::<bool>()),
         prop::option::of(0..10_u32),
+    )
+}
+
+/// Whatever can be painted.
+fn any_scene() -> impl Strategy<Value = Scene> {
+    let flags = (
+        prop::bool::weighted(0.75),
+        prop::bool::weighted(0.3),
+        prop::bool::weighted(0.9),
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.3),
     );
     let slots = prop::collection::vec(slot(), 0..10);
-    (sizes(), 5..8_u8, slots, founder, flags, rest).prop_map(
+    (sizes(), 5..8_u8, slots, founder(), flags, memory()).prop_map(
         |(size, minor, slots, founder, (formed, resumed, list, drifted, edited), rest)| {
             let (
                 lines,
@@ -136,11 +151,7 @@ fn formed(slots: BoxedStrategy<Vec<Slot>>) -> impl Strategy<Value = Scene> {
 
 /// A cluster that has not formed, of these.
 fn young(slots: BoxedStrategy<Vec<Slot>>) -> impl Strategy<Value = Scene> {
-    let founder = prop::option::of((
-        0..3_u32,
-        prop_oneof![Just(For::ThisWait), Just(For::FormerWait)],
-    ));
-    (sizes(), slots, founder, prop::option::of(0..10_u32)).prop_map(
+    (sizes(), slots, founder(), prop::option::of(0..10_u32)).prop_map(
         |(size, slots, founder, replicas)| Scene {
             founder,
             replicas,

@@ -3,11 +3,14 @@
 //! Whatever must never happen is recorded in [`World::violations`], however it came about.
 
 pub mod act;
+mod adopt;
 mod etcd;
 mod kubernetes;
 mod lines;
 mod members;
 pub mod observe;
+mod others;
+mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,6 +61,16 @@ pub struct World {
     pub bad_edits: BTreeSet<u32>,
     /// Most voters of the cluster that were away at once since this was last set to 0.
     pub most_away: usize,
+    /// Templates that a voter of a cluster with a quorum has served on.
+    pub tried: BTreeSet<String>,
+    /// Most pods on one template that nobody has served on, since this was last set to 0.
+    pub most_untried: usize,
+    /// How often of a hundred ticks data follows to another line.
+    pub conversion: u64,
+    /// The class of the volumes can expand them.
+    pub expandable: bool,
+    untried_for: u32,
+    restarted: BTreeSet<u32>,
     tokens: BTreeSet<String>,
     counter: u64,
 }
@@ -86,6 +99,10 @@ pub struct Object {
     pub edit: u32,
     /// A jump over a line is walked.
     pub walk: bool,
+    /// GiB of each volume.
+    pub storage: u64,
+    /// Nothing is to be changed.
+    pub paused: bool,
     /// What happens to the claims with it.
     pub when_deleted: Retention,
     /// What happens to the claims when it is stopped.
@@ -109,6 +126,12 @@ pub struct Set {
     pub template: Template,
     /// What is kept beside it.
     pub kept: Option<Template>,
+    /// GiB in its claim template.
+    pub storage: u64,
+    /// Its UID.
+    pub uid: String,
+    /// Changes with every write.
+    pub revision: u64,
 }
 
 /// What a pod is made from.
@@ -120,6 +143,8 @@ pub struct Template {
     pub minor: u8,
     /// Its pods never start.
     pub bad: bool,
+    /// An earlier operator's: no gate stands in front of etcd.
+    pub ungated: bool,
 }
 
 /// A claim and the volume behind it.
@@ -131,6 +156,10 @@ pub struct Claim {
     pub cluster_uid: String,
     /// Deleted, but a pod still uses it.
     pub terminating: bool,
+    /// GiB that are requested.
+    pub requested: u64,
+    /// GiB that the volume has.
+    pub capacity: u64,
     /// What is on the volume.
     pub volume: Volume,
 }
@@ -246,6 +275,8 @@ impl World {
                 minor,
                 edit: 0,
                 walk: false,
+                storage: 10,
+                paused: false,
                 when_deleted: Retention::Retain,
                 when_stopped: Retention::Retain,
                 when_scaled: Retention::Delete,
@@ -264,6 +295,12 @@ impl World {
             forgiving: false,
             bad_edits: BTreeSet::new(),
             most_away: 0,
+            tried: BTreeSet::new(),
+            most_untried: 0,
+            conversion: 30,
+            expandable: true,
+            untried_for: 0,
+            restarted: BTreeSet::new(),
             tokens: BTreeSet::new(),
             counter: 0,
         };
@@ -280,6 +317,9 @@ impl World {
         self.run_etcd();
         self.convert();
         self.count_away();
+        self.count_restarted();
+        self.count_untried();
+        self.run_resizer();
         self.run_client();
     }
 
@@ -299,139 +339,6 @@ impl World {
         if !self.violations.contains(&what) {
             self.violations.push(what);
         }
-    }
-
-    /// Somebody changes the spec.
-    pub fn resize(&mut self, size: u32) {
-        self.object.size = size;
-        self.object.generation += 1;
-        self.object.revision += 1;
-    }
-
-    /// Somebody changes something that reaches the pods.
-    pub fn edit(&mut self, edit: u32) {
-        self.object.edit = edit;
-        self.object.generation += 1;
-        self.object.revision += 1;
-    }
-
-    /// Somebody asks for another line of etcd.
-    pub fn upgrade(&mut self, minor: u8) {
-        self.object.minor = minor;
-        self.object.generation += 1;
-        self.object.revision += 1;
-    }
-
-    /// Somebody wipes the status by hand.
-    pub fn wipe_status(&mut self) {
-        self.object.status = EtcdClusterStatus::default();
-        self.object.revision += 1;
-    }
-
-    /// The object is deleted and created anew under the same name. What it owned goes by and by.
-    pub fn create_anew(&mut self, size: u32) {
-        if self.object.when_deleted == Retention::Delete {
-            for claim in self.claims.values_mut() {
-                claim.terminating = true;
-            }
-        }
-        self.object.uid = self.fresh("object");
-        self.object.generation = 1;
-        self.object.size = size;
-        self.wipe_status();
-    }
-
-    /// The container ends and will start again.
-    pub fn crash(&mut self, ordinal: u32) {
-        if let Some(pod) = self.pods.get_mut(&ordinal) {
-            pod.container = Container::Down;
-        }
-    }
-
-    /// The pod is deleted.
-    pub fn delete_pod(&mut self, ordinal: u32) {
-        if let Some(pod) = self.pods.get_mut(&ordinal) {
-            pod.terminating = true;
-        }
-    }
-
-    /// The node of a pod goes, or comes back.
-    pub fn freeze(&mut self, ordinal: u32, frozen: bool) {
-        if let Some(pod) = self.pods.get_mut(&ordinal) {
-            pod.frozen = frozen;
-            if frozen {
-                pod.container = Container::Down;
-            }
-        }
-    }
-
-    /// The claim is deleted, and the pod with it: both come back, the data does not.
-    pub fn lose_claim(&mut self, ordinal: u32) {
-        if let Some(claim) = self.claims.get_mut(&ordinal) {
-            claim.terminating = true;
-        }
-        self.delete_pod(ordinal);
-    }
-
-    /// The volume is empty all of a sudden, and its process dies of it.
-    pub fn empty_volume(&mut self, ordinal: u32) {
-        if let Some(claim) = self.claims.get_mut(&ordinal) {
-            claim.volume = Volume::default();
-        }
-        self.crash(ordinal);
-    }
-
-    /// The data can no longer be read.
-    pub fn damage_volume(&mut self, ordinal: u32) {
-        if let Some(claim) = self.claims.get_mut(&ordinal) {
-            claim.volume.damaged = true;
-        }
-        self.crash(ordinal);
-    }
-
-    /// A claim with data of a cluster that nobody here knows.
-    pub fn plant_foreign_claim(&mut self, ordinal: u32, cluster: u64) {
-        let uid = self.fresh("claim");
-        let cluster_uid = "somebody-else".to_owned();
-        let data = Data {
-            cluster,
-            member: 0xbad0 + u64::from(ordinal),
-            log: 7,
-            storage: 6,
-            log_line: 6,
-        };
-        let volume = Volume {
-            identity: None,
-            data: Some(data),
-            damaged: false,
-        };
-        self.claims.insert(
-            ordinal,
-            Claim {
-                uid,
-                cluster_uid,
-                terminating: false,
-                volume,
-            },
-        );
-        let members = self.claims.iter().filter_map(|(ordinal, claim)| {
-            let data = claim.volume.data.filter(|data| data.cluster == cluster)?;
-            Some(Member {
-                id: data.member,
-                name: names::member(NAME, *ordinal),
-                peer_urls: vec![peer_url(*ordinal)],
-                learner: false,
-            })
-        });
-        let members: Vec<Member> = members.collect();
-        let started = members.iter().map(|member| member.id).collect();
-        let known = Cluster {
-            members,
-            started,
-            acknowledged: 7,
-            ..Cluster::default()
-        };
-        self.clusters.insert(cluster, known);
     }
 
     /// Voters of the cluster that clients use, each serving and following a leader.

@@ -9,7 +9,9 @@ use gate::{Action, Grant, Report, State};
 
 use crate::cluster::{bootstrap, patience, rollout, shrink, storage};
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
-use crate::observed::{Latched, Member, MemberList, Observed, Pod, Proven, format_id, quorum};
+use crate::observed::{
+    Latched, Member, MemberList, Observed, Pod, Proven, format_id, parse_id, quorum,
+};
 
 /// Entries that a learner may be behind when it is promoted; etcd itself would accept a tenth of the log.
 pub(crate) const MAX_LAG: u64 = 1000;
@@ -386,7 +388,7 @@ fn company(observed: &Observed, list: &MemberList) -> Option<String> {
 }
 
 /// Nothing to do, and yet not there: say on whom we wait.
-fn incomplete(observed: &Observed, _: &MemberList) -> Option<Decision> {
+fn incomplete(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
     (0..size).find_map(|ordinal| {
         let name = observed.member_name(ordinal);
@@ -395,6 +397,9 @@ fn incomplete(observed: &Observed, _: &MemberList) -> Option<Decision> {
             return None;
         }
         let pod = observed.pods.get(&ordinal);
+        if let Some(held) = left_behind(observed, list, ordinal) {
+            return Some(held);
+        }
         let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
         let reason = match (member, pod) {
             (Some(member), _) if !member.learner => Reason::MemberUnhealthy,
@@ -407,6 +412,24 @@ fn incomplete(observed: &Observed, _: &MemberList) -> Option<Decision> {
             format!("{name} {what}"),
             patience(observed, ordinal),
         ))
+    })
+}
+
+/// A volume that was kept by an earlier object holds data of a member that was removed since: it is never read again,
+/// and nobody wrote down that it may be set aside.
+fn left_behind(observed: &Observed, list: &MemberList, ordinal: u32) -> Option<Decision> {
+    let report = observed.pods.get(&ordinal)?.held()?;
+    let data = report.data.as_ref()?;
+    let ours = parse_id(&data.cluster_id) == Some(list.cluster_id);
+    let id = parse_id(&data.member_id)?;
+    let listed = list.members.iter().any(|member| member.id == id);
+    (ours && !listed && observed.member_of(ordinal).is_none()).then(|| {
+        let why = format!(
+            "{} holds data of member {id:x}, which was removed: delete the claim {} and the pod, and it joins anew",
+            observed.member_name(ordinal),
+            api::names::claim(&observed.cluster.name, ordinal)
+        );
+        Decision::wait(Reason::VolumeHeld, why, LATER)
     })
 }
 

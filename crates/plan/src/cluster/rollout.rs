@@ -31,24 +31,28 @@ pub fn is_changing(observed: &Observed) -> bool {
 pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let (proven, target) = goal(observed)?;
     overtaken(observed, list, proven)
-        .or_else(|| give_up(observed, target))
+        .or_else(|| give_up(observed, proven, target))
         .or_else(|| versions::ahead(observed, list, proven))
         .or_else(|| call_back(observed, list, proven, target))
         .or_else(|| adopt_what_runs(observed, list, proven, target))
-        .or_else(|| match &observed.cluster.latched.trial {
-            Some(trial) => pursue(observed, list, proven, trial),
-            None => next(observed, list, &proven.template).filter(|_| proven.template == target),
+        .or_else(|| {
+            // A downgrade that was taken back before anybody went down is still known to etcd.
+            let cancel = versions::cancel(observed, list, proven.version.minor);
+            cancel.filter(|_| proven.template == target)
         })
+        .or_else(|| {
+            let trial = observed.cluster.latched.trial.as_ref()?;
+            pursue(observed, list, proven, trial)
+        })
+        .or_else(|| heal(observed, proven, target))
+        .or_else(|| next(observed, list, target).filter(|_| proven.template == target))
 }
 
 /// Begins another one, or says on whom it waits.
 pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let (proven, target) = goal(observed)?;
     if proven.template == target {
-        // A downgrade that was taken back before anybody went down is still known to etcd.
-        return versions::cancel(observed, list, proven.version.minor)
-            .or_else(|| outstanding(observed, list, proven))
-            .or_else(|| complete(observed, proven));
+        return outstanding(observed, list, proven).or_else(|| complete(observed, proven));
     }
     if let Some(trial) = &observed.cluster.latched.trial {
         return Some(tried(observed, trial));
@@ -86,7 +90,8 @@ fn is_newcomer(observed: &Observed, proven: &Proven, ordinal: u32) -> bool {
 
 /// It has reached everybody.
 fn complete(observed: &Observed, proven: &Proven) -> Option<Decision> {
-    (!proven.everywhere).then(|| {
+    let left = observed.cluster.latched.trial.is_some();
+    (!proven.everywhere || left).then(|| {
         let done = Proven {
             everywhere: true,
             before: None,
@@ -108,16 +113,24 @@ fn goal(observed: &Observed) -> Option<(&Proven, &str)> {
     Some((proven, &target.template))
 }
 
-/// The edit that is tried was changed or taken back.
-fn give_up(observed: &Observed, target: &str) -> Option<Decision> {
+/// The edit that is tried was changed or taken back, or whoever was called back has come.
+fn give_up(observed: &Observed, proven: &Proven, target: &str) -> Option<Decision> {
     let trial = observed.cluster.latched.trial.as_ref()?;
-    (trial.template != target).then(|| {
-        let why = format!(
+    if trial.template == target {
+        return None;
+    }
+    let why = if trial.template == proven.template {
+        let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member);
+        let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+        pod.filter(|pod| !pod.terminating && pod.template == trial.template)?;
+        format!("{} is back on what is proven", trial.member)
+    } else {
+        format!(
             "the change that {} was to try is no longer asked for",
             trial.member
-        );
-        latch(observed, None, None, &why)
-    })
+        )
+    };
+    Some(latch(observed, None, None, &why))
 }
 
 /// Every member runs a newer line than is proven, and the data has followed: from here on there is no plain way back,
@@ -158,14 +171,18 @@ fn call_back(
     if !proven.everywhere || asked.minor == proven.version.minor {
         return None;
     }
-    let astray = |ordinal: &u32| {
-        let pod = observed.pods.get(ordinal);
-        pod.is_some_and(|pod| pod.template != target)
-    };
-    candidates(observed, list, &proven.template)
+    // Only while the StatefulSet holds it, and nobody is on the way already.
+    let held = observed.objects.template.as_ref() == Some(&proven.template);
+    if !held || observed.cluster.latched.trial.is_some() {
+        return None;
+    }
+    let astray = candidates(observed, list, &proven.template)
         .into_iter()
-        .filter(astray)
-        .find_map(|ordinal| restart(observed, list, ordinal))
+        .filter(|ordinal| {
+            let pod = observed.pods.get(ordinal);
+            pod.is_some_and(|pod| pod.template != target)
+        });
+    announced(observed, list, astray, &proven.template)
 }
 
 /// A member that runs well on what is asked for has tried it, however it came to that.
@@ -221,6 +238,9 @@ fn pursue(
     }
     let pod = observed.pods.get(&ordinal).filter(|pod| !pod.terminating);
     let Some(pod) = pod else {
+        if trial.template == proven.template {
+            return None;
+        }
         let why = format!("{} is being made anew to try the change", trial.member);
         return Some(rolling(observed, list, &why, SOON));
     };
@@ -237,7 +257,8 @@ fn pursue(
         return Some(latch(observed, None, Some(again), &why));
     }
     // What etcd had prepared may have been undone since it was written down.
-    let ready = versions::prepare(observed, list, proven).is_none();
+    let back = trial.template == proven.template;
+    let ready = back || versions::prepare(observed, list, proven).is_none();
     match restart(observed, list, ordinal).filter(|_| ready) {
         Some(decision) if observed.objects.template.as_ref() == Some(&trial.template) => {
             Some(decision)
@@ -256,11 +277,61 @@ fn pursue(
     }
 }
 
-/// Who goes next, and its restart, if the others can spare it.
+/// In the window before the trial's pod was made, another pod may have been made from the same template. If it runs
+/// nothing it is made anew, from the proven one: a change that does not come up reaches one member.
+fn heal(observed: &Observed, proven: &Proven, target: &str) -> Option<Decision> {
+    let restored = observed.objects.template.as_ref() == Some(&proven.template);
+    if proven.template == target || !restored {
+        return None;
+    }
+    let trial = observed.cluster.latched.trial.as_ref();
+    let (ordinal, pod) = observed.pods.iter().find(|(ordinal, pod)| {
+        let tries = trial.is_some_and(|trial| trial.member == observed.member_name(**ordinal));
+        let strays = pod.template != proven.template && (trial.is_some() || pod.template == target);
+        strays && !tries && pod.runs_nothing() && !pod.terminating
+    })?;
+    let step = Step::RestartPod {
+        ordinal: *ordinal,
+        uid: pod.uid.clone(),
+    };
+    let name = observed.member_name(*ordinal);
+    let why = format!("{name} was not to try the change; it is made anew as it was");
+    Some(Decision::act(step, Reason::RollingOut, why))
+}
+
+/// Who goes next, and its restart, if the others can spare it. Whoever runs something is written down first: a picture
+/// in which its pod still stands then leads to nobody else's restart.
 fn next(observed: &Observed, list: &MemberList, template: &str) -> Option<Decision> {
-    candidates(observed, list, template)
-        .into_iter()
-        .find_map(|ordinal| restart(observed, list, ordinal))
+    let candidates = candidates(observed, list, template).into_iter();
+    announced(observed, list, candidates, template)
+}
+
+fn announced(
+    observed: &Observed,
+    list: &MemberList,
+    mut candidates: impl Iterator<Item = u32>,
+    template: &str,
+) -> Option<Decision> {
+    let decision = candidates.find_map(|ordinal| restart(observed, list, ordinal))?;
+    let Step::RestartPod { ordinal, uid } = &decision.step else {
+        return Some(decision);
+    };
+    let pod = observed.pods.get(ordinal)?;
+    if observed.member_of(*ordinal).is_none() || pod.runs_nothing() {
+        return Some(decision);
+    }
+    let trial = TrialIntent {
+        member: observed.member_name(*ordinal),
+        template: template.to_owned(),
+        pod_uid: uid.clone(),
+    };
+    let why = format!("{} is restarted next", trial.member);
+    Some(latch(
+        observed,
+        None,
+        Some(trial),
+        &progress(observed, list, &why),
+    ))
 }
 
 fn choose(observed: &Observed, list: &MemberList, target: &str) -> Option<Decision> {
@@ -278,7 +349,11 @@ fn choose(observed: &Observed, list: &MemberList, target: &str) -> Option<Decisi
                 template: target.to_owned(),
                 pod_uid: pod.uid.clone(),
             };
-            let why = format!("{name} is to try the change first");
+            let why = progress(
+                observed,
+                list,
+                &format!("{name} is to try the change first"),
+            );
             Some(latch(observed, None, Some(trial), &why))
         }
         // Leadership first.
@@ -312,8 +387,14 @@ fn tried(observed: &Observed, trial: &TrialIntent) -> Decision {
     let halted = pod.is_some_and(|pod| pod.problem.is_some());
     let wait = ordinal.map_or(LATER, |ordinal| patience(observed, ordinal));
     if halted {
+        let others = observed.pods.len().saturating_sub(1);
+        let others = match others {
+            0 => String::new(),
+            1 => "; the other one stays as it was".to_owned(),
+            others => format!("; the other {others} stay as they were"),
+        };
         let why = format!(
-            "{} tries the change and {what}: the others stay as they are; mend the change or take it back",
+            "{} tries the change first and {what}{others}: mend the change, or take it back",
             trial.member
         );
         return Decision::wait(Reason::RolloutHalted, why, LATER);

@@ -17,7 +17,7 @@ pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
     let stale = observed.leaving().find(|leaving| {
         let stays = leaving.listed == Some(true) && leaving.ordinal < size;
-        let gone = leaving.claim.is_none() || is_used_anew(observed, &leaving);
+        let gone = leaving.claim.is_none() || is_used_anew(observed, leaving);
         let complete = leaving.listed == Some(false) && gone;
         stays || complete
     })?;

@@ -51,7 +51,11 @@ fn end(observed: &Observed) -> Decision {
             uid: claim.uid.clone(),
         };
         let name = api::names::claim(&observed.cluster.name, *ordinal);
-        return Decision::act(step, Reason::Stopping, format!("deleting {name}"));
+        let left = observed.claims.len();
+        let why = format!(
+            "deleting {name}, as spec.storage.claimPolicy.whenStopped asks; {left} claims are left"
+        );
+        return Decision::act(step, Reason::Stopping, why);
     }
     if !observed.claims.is_empty() || observed.objects.client_service {
         let why = "the last claims and the client Service are being deleted";

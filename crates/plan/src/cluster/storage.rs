@@ -33,10 +33,14 @@ pub(super) fn grow(observed: &Observed, list: &MemberList) -> Option<Decision> {
     }
     let growing = claims().find(|(_, claim)| claim.capacity.is_some_and(|size| size < wanted));
     if let Some((ordinal, claim)) = growing {
+        let small = |claim: &Claim| claim.capacity.is_some_and(|size| size < wanted);
+        let (all, left) = (claims().count(), claims().filter(|(_, c)| small(c)).count());
         let why = format!(
-            "the volume of {} is being expanded: {} of {wanted} bytes",
-            observed.member_name(ordinal),
-            claim.capacity.unwrap_or_default()
+            "{} of {all} volumes have {}: waiting for {}, which has {}",
+            all.saturating_sub(left),
+            human(wanted),
+            api::names::claim(&observed.cluster.name, ordinal),
+            human(claim.capacity.unwrap_or_default())
         );
         return Some(Decision::wait(Reason::Expanding, why, LATER));
     }
@@ -46,9 +50,21 @@ pub(super) fn grow(observed: &Observed, list: &MemberList) -> Option<Decision> {
             storage: Some(wanted),
             ..observed.cluster.latched.clone()
         };
-        let why = format!("every volume has {wanted} bytes");
+        let why = format!("every volume has {}", human(wanted));
         Decision::act(Step::Latch(latched), Reason::Expanding, why)
     })
+}
+
+/// A size as people write it.
+fn human(bytes: u64) -> String {
+    let whole = [(1_u64 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi")];
+    let unit = whole
+        .into_iter()
+        .find(|(unit, _)| bytes.is_multiple_of(*unit) && bytes > 0);
+    unit.map_or_else(
+        || format!("{bytes} bytes"),
+        |(unit, name)| format!("{}{name}", bytes / unit),
+    )
 }
 
 fn expand(observed: &Observed, ordinal: u32, claim: &Claim) -> Decision {

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use api::Reason;
 
+use crate::cluster::describe;
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Latched, Member, MemberList, Observed, Proven, Serving};
 
@@ -20,14 +21,12 @@ pub(super) fn prepare(observed: &Observed, list: &MemberList, proven: &Proven) -
         })
 }
 
-fn members<'a>(
+fn everybody<'a>(
     observed: &'a Observed,
     list: &'a MemberList,
 ) -> impl Iterator<Item = Option<&'a Serving>> {
     let members = list.members.iter();
-    members
-        .filter(|member| !has_tried_in_vain(observed, member))
-        .map(|member| observed.serving_as(member.id))
+    members.map(|member| observed.serving_as(member.id))
 }
 
 /// Every member runs a newer line than is proven, and the data is about to follow: nobody goes back until it has, or an
@@ -35,8 +34,8 @@ fn members<'a>(
 pub(super) fn ahead(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
     let minor = proven.version.minor;
     let newer = |serving: &Serving| serving.version.is_some_and(|version| version.minor > minor);
-    let all = members(observed, list).all(|serving| serving.is_some_and(newer));
-    let held = members(observed, list)
+    let all = everybody(observed, list).all(|serving| serving.is_some_and(newer));
+    let held = everybody(observed, list)
         .flatten()
         .any(|serving| serving.downgrade == Some(minor));
     let target = observed.cluster.target.as_ref()?.intent.version;
@@ -57,9 +56,9 @@ fn renew_logs(observed: &Observed, list: &MemberList, proven: &Proven) -> Option
         return None;
     }
     let all = |holds: &dyn Fn(&Serving) -> bool| {
-        members(observed, list).all(|serving| serving.is_some_and(holds))
+        everybody(observed, list).all(|serving| serving.is_some_and(holds))
     };
-    let falls = members(observed, list)
+    let falls = everybody(observed, list)
         .flatten()
         .any(|serving| serving.downgrade == Some(5));
     if falls && !latched.renewing {
@@ -96,20 +95,59 @@ fn renew_logs(observed: &Observed, list: &MemberList, proven: &Proven) -> Option
     Some(Decision::wait(Reason::RollingOut, why, LATER))
 }
 
-/// The members whose data is asked about.
-fn asked<'a>(
+/// Everybody whose data counts, and what it says.
+fn members<'a>(
     observed: &'a Observed,
     list: &'a MemberList,
-) -> impl Iterator<Item = Option<&'a Serving>> {
+) -> impl Iterator<Item = (&'a Member, Option<&'a Serving>)> {
     let members = list.members.iter();
     members
         .filter(|member| !has_tried_in_vain(observed, member))
-        .map(|member| observed.serving_as(member.id))
+        .map(|member| (member, observed.serving_as(member.id)))
+}
+
+fn serving<'a>(observed: &'a Observed, list: &'a MemberList) -> impl Iterator<Item = &'a Serving> {
+    members(observed, list).filter_map(|(_, serving)| serving)
+}
+
+/// Who it is, and what keeps it.
+fn say(observed: &Observed, member: &Member) -> String {
+    let ordinal = observed.ordinal_of(member);
+    let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+    let name = ordinal.map_or_else(|| member.name.clone(), |n| observed.member_name(n));
+    match pod {
+        Some(pod) if observed.is_healthy(member) && pod.serving().is_some() => name,
+        Some(pod) => format!("{name}, which {}", describe(pod)),
+        None => format!("{name}, which has no pod"),
+    }
+}
+
+/// Waits for the data of some, and says whose.
+fn wait(
+    observed: &Observed,
+    list: &MemberList,
+    late: &[&Member],
+    (line, reason): (u8, Reason),
+) -> Decision {
+    let all = list.members.len();
+    let names: Vec<String> = late.iter().map(|member| say(observed, member)).collect();
+    let done = all.saturating_sub(names.len());
+    let why = if names.is_empty() {
+        format!(
+            "waiting until etcd has finished the way up; then it prepares its data for 3.{line}"
+        )
+    } else {
+        format!(
+            "the data of {done} of {all} members has the format of 3.{line}: waiting for {}",
+            names.join("; ")
+        )
+    };
+    Decision::wait(reason, why, LATER)
 }
 
 /// It runs nothing, on a template that is not the proven one: its data was ready before it was restarted on that, and
 /// nothing has touched it since.
-pub(crate) fn has_tried_in_vain(observed: &Observed, member: &Member) -> bool {
+fn has_tried_in_vain(observed: &Observed, member: &Member) -> bool {
     let proven = observed.cluster.latched.proven.as_ref();
     let ordinal = observed.ordinal_of(member);
     let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
@@ -119,9 +157,7 @@ pub(crate) fn has_tried_in_vain(observed: &Observed, member: &Member) -> bool {
 
 /// A downgrade that is under way to another line is stopped.
 pub(super) fn cancel(observed: &Observed, list: &MemberList, minor: u8) -> Option<Decision> {
-    let under_way = members(observed, list)
-        .flatten()
-        .find_map(|serving| serving.downgrade)?;
+    let under_way = serving(observed, list).find_map(|serving| serving.downgrade)?;
     (under_way != minor).then(|| {
         let why = format!("the downgrade to 3.{under_way} is no longer asked for");
         Decision::act(Step::Downgrade { to: None }, Reason::Downgrading, why)
@@ -130,51 +166,57 @@ pub(super) fn cancel(observed: &Observed, list: &MemberList, minor: u8) -> Optio
 
 /// Every member's data must have the format of the line they came to, before the next one is begun.
 fn ascend(observed: &Observed, list: &MemberList, from: u8) -> Option<Decision> {
-    let late = |serving: Option<&Serving>| {
-        serving.is_none_or(|serving| {
-            let runs = serving.version.is_some_and(|version| version.minor >= from);
-            // 3.5 does not tell.
-            let converted = from == 5 || serving.storage.is_some_and(|storage| storage >= from);
-            !(runs && converted)
-        })
+    let followed = |serving: &Serving| {
+        let runs = serving.version.is_some_and(|version| version.minor >= from);
+        // 3.5 does not tell.
+        let converted = from == 5 || serving.storage.is_some_and(|storage| storage >= from);
+        runs && converted
     };
-    let waits = asked(observed, list).any(late);
-    waits.then(|| {
-        let why = format!("waiting until the data of every member has the format of 3.{from}");
-        Decision::wait(Reason::RollingOut, why, LATER)
-    })
+    let late: Vec<&Member> = members(observed, list)
+        .filter(|(_, serving)| !serving.is_some_and(followed))
+        .map(|(member, _)| member)
+        .collect();
+    (!late.is_empty()).then(|| wait(observed, list, &late, (from, Reason::RollingOut)))
 }
 
 /// No member of an older line before every member's data says that it can be read there, and nothing can change that
 /// under way: a member of that line that runs, or a downgrade that etcd was asked for.
 fn descend(observed: &Observed, list: &MemberList, to: u8) -> Option<Decision> {
     let runs_older = |serving: &Serving| serving.version.is_some_and(|version| version.minor <= to);
-    let runs_next = |serving: &Serving| {
-        let above = to.saturating_add(1);
-        serving
-            .version
-            .is_some_and(|version| version.minor == above)
-    };
     let readable = |serving: &Serving| {
         runs_older(serving) || serving.storage.is_some_and(|storage| storage <= to)
     };
-    let all_readable = asked(observed, list).all(|serving| serving.is_some_and(readable));
-    let under_way = members(observed, list)
-        .flatten()
-        .any(|serving| serving.downgrade == Some(to));
-    let held = under_way || members(observed, list).flatten().any(runs_older);
-    if all_readable && held {
+    let late: Vec<&Member> = members(observed, list)
+        .filter(|(_, serving)| !serving.is_some_and(readable))
+        .map(|(member, _)| member)
+        .collect();
+    let under_way = serving(observed, list).any(|serving| serving.downgrade == Some(to));
+    let held = under_way || serving(observed, list).any(runs_older);
+    if late.is_empty() && held {
         return None;
     }
-    // Here nobody is left out: the data of one that cannot run would not be prepared, and one that runs a line above
-    // would be thrown out.
+    // Here nobody is left out: the data of one that cannot run would not be prepared, and one that runs two lines above
+    // it would be thrown out.
     let mut all = list.members.iter();
-    let all_healthy = all.all(|member| observed.is_healthy(member))
-        && members(observed, list).flatten().all(runs_next);
+    let fit = |member: &Member| {
+        let serving = observed.serving_as(member.id);
+        let version = serving.and_then(|serving| serving.version);
+        let near = version.is_some_and(|version| version.minor == to.saturating_add(1));
+        near && observed.is_healthy(member)
+    };
+    if let Some(dark) = all
+        .find(|member| !fit(member))
+        .filter(|_| !under_way && !late.is_empty())
+    {
+        let dark = say(observed, dark);
+        let why = format!(
+            "etcd prepares its data for 3.{to} once every member is healthy: waiting for {dark}"
+        );
+        return Some(Decision::wait(Reason::Downgrading, why, LATER));
+    }
     // Until etcd has finished the way up, it knows of no way down.
-    Some(if under_way || all_readable || !all_healthy {
-        let why = format!("waiting until the data of every member has the format of 3.{to}");
-        Decision::wait(Reason::Downgrading, why, LATER)
+    Some(if under_way || late.is_empty() {
+        wait(observed, list, &late, (to, Reason::Downgrading))
     } else {
         let why = format!("etcd is to prepare its data for 3.{to}");
         Decision::act(Step::Downgrade { to: Some(to) }, Reason::Downgrading, why)

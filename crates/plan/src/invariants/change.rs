@@ -4,7 +4,7 @@ use api::v1alpha1::cluster::Retention;
 use manifests::Template;
 
 use super::{Violation, ensure};
-use crate::observed::{Latched, Observed, Pod, Process, Proven, parse_id, quorum};
+use crate::observed::{Latched, Observed, Pod, Process, parse_id, quorum};
 
 /// Pods that are made anew get what is proven; anything else only for a trial that was written down.
 pub(super) fn check_template(observed: &Observed, template: Template) -> Result<(), Violation> {
@@ -50,8 +50,19 @@ pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Viol
     let Some(proven) = new.proven.as_ref().filter(|_| new.proven != old.proven) else {
         return Ok(());
     };
-    let known = |before: &Proven| before.template == proven.template;
-    if old.proven.as_ref().is_none_or(known) {
+    if let Some(before) = old
+        .proven
+        .as_ref()
+        .filter(|before| before.template == proven.template)
+    {
+        let mut pods = observed.pods.values().filter(|pod| !pod.terminating);
+        let reached = pods.all(|pod| pod.template == proven.template);
+        return ensure(
+            before.everywhere || !proven.everywhere || reached,
+            Violation::Unproven,
+        );
+    }
+    if old.proven.is_none() {
         return Ok(());
     }
     let runs = |pod: &Pod| {
@@ -71,11 +82,18 @@ pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Viol
 /// Members of two neighbouring lines at most.
 pub(super) fn check_lines(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     let target = observed.cluster.target.as_ref();
-    let begins = new.trial.is_some() && observed.cluster.latched.trial.is_none();
-    let Some(target) = target.filter(|_| begins) else {
+    let begins = new
+        .trial
+        .as_ref()
+        .filter(|_| observed.cluster.latched.trial.is_none());
+    let (Some(target), Some(trial)) = (target, begins) else {
         return Ok(());
     };
-    let minor = target.intent.version.minor;
+    // Whoever is called back goes to what is proven.
+    let proven = observed.cluster.latched.proven.as_ref();
+    let back = proven.filter(|proven| proven.template == trial.template);
+    let version = back.map_or(target.intent.version, |proven| proven.version);
+    let minor = version.minor;
     let running = observed
         .pods
         .values()
@@ -96,15 +114,6 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
     let Some(member) = observed.member_of(ordinal) else {
         return ensure(pod.is_unstarted(), Violation::Unknown);
     };
-    let tries = latched
-        .trial
-        .as_ref()
-        .is_some_and(|trial| trial.pod_uid == uid);
-    let proven = latched
-        .proven
-        .as_ref()
-        .is_some_and(|proven| proven.template != pod.template);
-    ensure(tries || proven, Violation::NotAskedFor)?;
     ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
     ensure(
         !list.learners().any(|learner| learner.id != member.id),
@@ -129,7 +138,61 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
         Violation::Quorum,
     )?;
     let leads = observed.leader() == Some(member.id);
-    ensure(alone || !leads, Violation::Quorum)
+    ensure(alone || !leads, Violation::Quorum)?;
+    // Written down first, so that a late look leads to nobody else's restart.
+    let written = latched
+        .trial
+        .as_ref()
+        .filter(|trial| trial.pod_uid == uid && trial.template != pod.template);
+    let written = written.ok_or(Violation::NotAskedFor)?;
+    check_line(observed, &written.template)
+}
+
+/// Whoever is to try a template is written down only when its data can be read there.
+pub(super) fn check_trial(observed: &Observed, new: &Latched) -> Result<(), Violation> {
+    let new = new.trial.as_ref();
+    let old = observed.cluster.latched.trial.as_ref();
+    let new = new.filter(|new| {
+        old.is_none_or(|old| (&old.member, &old.template) != (&new.member, &new.template))
+    });
+    new.map_or(Ok(()), |new| check_line(observed, &new.template))
+}
+
+/// One line of etcd at a time: up once the data has followed, down once etcd has prepared it and nothing can raise it.
+fn check_line(observed: &Observed, template: &str) -> Result<(), Violation> {
+    let (Some(proven), Some(target)) = (&observed.cluster.latched.proven, &observed.cluster.target)
+    else {
+        return Ok(());
+    };
+    let (from, to) = (proven.version.minor, target.intent.version.minor);
+    if from == to || template == proven.template {
+        return Ok(());
+    }
+    ensure(from.abs_diff(to) == 1, Violation::Line)?;
+    let Some(list) = &observed.etcd.members else {
+        return ensure(to > from, Violation::Line);
+    };
+    let mut keeps = false;
+    for member in &list.members {
+        let ordinal = observed.ordinal_of(member);
+        let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+        // Its data was ready when it tried in vain.
+        if pod.is_some_and(|pod| pod.runs_nothing() && pod.template != proven.template) {
+            continue;
+        }
+        let serving = observed.serving_as(member.id).ok_or(Violation::Unknown)?;
+        let runs = serving.version.ok_or(Violation::Unknown)?.minor;
+        // 3.5 does not tell.
+        let format = serving.storage.unwrap_or(5);
+        let ready = if to < from {
+            runs <= to || format <= to
+        } else {
+            format >= from
+        };
+        ensure(ready, Violation::Line)?;
+        keeps = keeps || runs <= to || serving.downgrade == Some(to);
+    }
+    ensure(to > from || keeps, Violation::Line)
 }
 
 /// Data is prepared for an older release only while every member takes part.
@@ -191,4 +254,39 @@ pub(super) fn check_end(observed: &Observed, new: &Latched) -> Result<(), Violat
         && new.cluster_id.is_none();
     let raised = new.incarnation > observed.cluster.latched.incarnation;
     ensure(nothing && raised, Violation::Forgets)
+}
+
+/// A claim only ever grows.
+pub(super) fn check_expand(
+    observed: &Observed,
+    ordinal: u32,
+    uid: &str,
+    size: &str,
+) -> Result<(), Violation> {
+    let claim = observed.claims.get(&ordinal).ok_or(Violation::Unknown)?;
+    ensure(
+        claim.uid == uid && claim.expandable == Some(true),
+        Violation::Unknown,
+    )?;
+    let requested = claim.requested.ok_or(Violation::Unknown)?;
+    let wanted = api::Quantity(size.to_owned()).value();
+    ensure(
+        wanted.is_some_and(|wanted| wanted > requested),
+        Violation::LastCopy,
+    )
+}
+
+/// A StatefulSet that is made anew gets what is asked for, so that must be proven.
+pub(super) fn check_orphan(observed: &Observed, uid: &str) -> Result<(), Violation> {
+    ensure(
+        observed.objects.set_uid.as_deref() == Some(uid),
+        Violation::Unknown,
+    )?;
+    let latched = &observed.cluster.latched;
+    let asked_for = observed.cluster.target.as_ref().map(|t| &t.template);
+    let proven = latched.proven.as_ref().map(|proven| &proven.template);
+    ensure(
+        latched.trial.is_none() && proven.is_some() && proven == asked_for,
+        Violation::Unproven,
+    )
 }

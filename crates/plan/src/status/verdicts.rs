@@ -46,6 +46,10 @@ fn available(observed: &Observed) -> Verdict {
         );
     }
     let Some(list) = &observed.etcd.members else {
+        if observed.objects.predecessor {
+            let message = "the cluster of an earlier operator does not answer".to_owned();
+            return say(None, Reason::EtcdUnreachable, message);
+        }
         if observed.cluster.latched.cluster_id.is_none() {
             let message = "the cluster has not formed yet".to_owned();
             return say(Some(false), Reason::NotFormed, message);
@@ -130,9 +134,16 @@ fn complaints(
         Outcome::Foreign(what) => all.push((Reason::ForeignObject, foreign(what))),
         Outcome::Done | Outcome::NotNow(_) => {}
     }
+    let intent = observed.cluster.intent.as_ref();
+    let size = intent.map_or(u32::MAX, |intent| intent.size);
     for (ordinal, pod) in &observed.pods {
+        // How the pod of a member that has left comes to its end is nobody's concern.
+        let left = *ordinal >= size && observed.member_of(*ordinal).is_none();
+        if pod.terminating || (left && observed.etcd.members.is_some()) {
+            continue;
+        }
         let name = observed.member_name(*ordinal);
-        if let Some(complaint) = complaint_of(observed, pod) {
+        if let Some(complaint) = complaint_of(observed, decision, pod) {
             all.push((complaint.0, format!("{name} {}", complaint.1)));
         }
     }
@@ -160,12 +171,13 @@ fn is_old(observed: &Observed, pod: &Pod) -> bool {
     observed.now.duration_since(pod.created).as_secs() >= YOUNG
 }
 
-fn complaint_of(observed: &Observed, pod: &Pod) -> Option<(Reason, String)> {
+fn complaint_of(observed: &Observed, decision: &Decision, pod: &Pod) -> Option<(Reason, String)> {
     if let Some(problem) = pod.problem.as_ref().filter(|_| is_old(observed, pod)) {
         return Some((Reason::PodNotStarting, format!("cannot start: {problem}")));
     }
     if let Some(report) = pod.held() {
         let resuming = observed.cluster.latched.cluster_id.is_none()
+            || decision.reason == Reason::Resuming
             || (observed.cluster.latched.resumed && pod.is_granted());
         let held = match report.state {
             State::Empty => false,

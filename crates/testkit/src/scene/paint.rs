@@ -345,6 +345,7 @@ impl Scene {
             Sized::Small => (SMALL, SMALL, Some(true)),
             Sized::Fixed => (SMALL, SMALL, Some(false)),
             Sized::Classless => (SMALL, SMALL, None),
+            Sized::Huge => (wanted + SMALL, wanted + SMALL, Some(true)),
             Sized::Growing => (wanted, SMALL, Some(true)),
         };
         (slot.claim != Claimed::Absent).then(|| Claim {

@@ -86,7 +86,7 @@ fn made() -> impl Strategy<Value = Made> {
 fn volume() -> impl Strategy<Value = Sized> {
     prop_oneof![
         8 => Just(Sized::AsAsked), 2 => Just(Sized::Small), 1 => Just(Sized::Fixed),
-        1 => Just(Sized::Classless), 1 => Just(Sized::Growing),
+        1 => Just(Sized::Classless), 1 => Just(Sized::Growing), 1 => Just(Sized::Huge),
     ]
 }
 

@@ -58,13 +58,24 @@ impl World {
             .members
             .as_ref()
             .map_or(0, |list| list.cluster_id);
+        // What no precondition of its own guards is done only on the object's newest word.
+        let guarded = matches!(
+            step,
+            Step::Latch(_)
+                | Step::RestartPod { .. }
+                | Step::RetireMember { .. }
+                | Step::Downgrade { .. }
+        );
+        if guarded && look.revision != self.object.revision {
+            return Ok(Outcome::NotNow("it has changed since".to_owned()));
+        }
         match step {
-            Step::Nothing | Step::Wait | Step::Refuse | Step::Release => Ok(Outcome::Done),
+            // Nobody debugs in this world.
+            Step::Nothing | Step::Wait | Step::Refuse | Step::Release | Step::AddDebug { .. } => {
+                Ok(Outcome::Done)
+            }
             Step::ApplyObjects(shape) => self.apply_objects(look, shape),
             Step::Latch(latched) => {
-                if look.revision != self.object.revision {
-                    return Ok(Outcome::NotNow("conflict".to_owned()));
-                }
                 self.attempt(|world| {
                     world.object.status = with_latched(&world.object.status, latched);
                     world.object.revision += 1;
@@ -80,49 +91,54 @@ impl World {
                 self.call(|world| world.member_add(cluster, peer_url))
             }
             Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
-            Step::RestartPod { ordinal, uid } => {
-                let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *uid);
-                if pod.is_some() {
-                    self.attempt(|world| world.delete_pod(*ordinal))?;
-                }
-                Ok(Outcome::Done)
-            }
             Step::MoveLeader { to, .. } => self.call(|world| world.move_leader(cluster, *to)),
-            Step::RetireMember { id, .. } => {
-                if look.revision != self.object.revision {
-                    return Ok(Outcome::NotNow("it has changed since".to_owned()));
-                }
-                self.call(|world| world.member_remove(cluster, *id))
+            Step::RetireMember { id, .. } => self.call(|world| world.member_remove(cluster, *id)),
+            Step::Downgrade { to } => self.call(|world| world.downgrade(cluster, *to)),
+            Step::RemoveMember { id, ordinal, nonce } => {
+                self.remove(look, (*id, *ordinal, nonce), cluster)
             }
-            Step::DeleteClaim { ordinal, uid } => self.delete_exactly(*ordinal, uid),
-            Step::Downgrade { to } => {
-                if look.revision != self.object.revision {
-                    return Ok(Outcome::NotNow("it has changed since".to_owned()));
-                }
-                self.call(|world| world.downgrade(cluster, *to))
+            Step::RestartPod { .. }
+            | Step::TellRemoved { .. }
+            | Step::DeleteClaim { .. }
+            | Step::ExpandClaim { .. }
+            | Step::OrphanPods { .. } => self.touch(step),
+        }
+    }
+
+    /// Steps on exactly the pod, claim or StatefulSet that was seen.
+    fn touch(&mut self, step: &Step) -> Result<Outcome, Killed> {
+        match step {
+            Step::RestartPod { ordinal, uid } if self.is_pod(*ordinal, uid) => {
+                self.attempt(|world| world.restart(*ordinal))?;
             }
             Step::TellRemoved {
                 ordinal,
                 uid,
                 members,
-            } => {
-                let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *uid);
-                if pod.is_some() {
-                    self.attempt(|world| {
-                        if let Some(pod) = world.pods.get_mut(ordinal) {
-                            pod.told_removed.extend(members);
-                        }
-                    })?;
+            } if self.is_pod(*ordinal, uid) => {
+                self.attempt(|world| world.tell_removed(*ordinal, members))?;
+            }
+            Step::DeleteClaim { ordinal, uid } => return self.delete_exactly(*ordinal, uid),
+            Step::ExpandClaim { ordinal, uid, size } => {
+                let claim = self.claims.get(ordinal).filter(|claim| claim.uid == *uid);
+                let bytes = api::Quantity(size.clone()).value().unwrap_or(0);
+                if claim.is_some() {
+                    self.attempt(|world| world.expand(*ordinal, bytes))?;
                 }
-                Ok(Outcome::Done)
             }
-            // Volumes do not grow in this world, and nobody debugs.
-            Step::ExpandClaim { .. } | Step::OrphanPods { .. } | Step::AddDebug { .. } => {
-                Ok(Outcome::Done)
-            }
-            Step::RemoveMember { id, ordinal, nonce } => {
-                self.remove(look, (*id, *ordinal, nonce), cluster)
-            }
+            Step::OrphanPods { uid } => self.attempt(|world| world.orphan(uid))?,
+            _another_pod_by_now => {}
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn is_pod(&self, ordinal: u32, uid: &str) -> bool {
+        self.pods.get(&ordinal).is_some_and(|pod| pod.uid == uid)
+    }
+
+    fn tell_removed(&mut self, ordinal: u32, members: &[u64]) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.told_removed.extend(members);
         }
     }
 
@@ -233,6 +249,7 @@ impl World {
                     hash: target.template.clone(),
                     minor: target.intent.version.minor,
                     bad: self.bad_edits.contains(&edit),
+                    ungated: false,
                 }
             })
         };
@@ -253,6 +270,10 @@ impl World {
             replicas: shape.replicas,
             template,
             kept,
+            // What cannot be changed stays.
+            storage: live.map_or(self.object.storage, |set| set.storage),
+            uid: live.map_or_else(String::new, |set| set.uid.clone()),
+            revision: live.map_or(0, |set| set.revision),
         }
     }
 
@@ -288,6 +309,21 @@ impl World {
                     return Ok(Outcome::NotNow("claim exists".to_owned()));
                 }
             }
+            // Clients are let in only while the object still says that there is a cluster.
+            let late = look.revision != self.object.revision;
+            if late && object == Written::Small("client", 0) {
+                return Ok(Outcome::NotNow("the object changed".to_owned()));
+            }
+            // A template is written only into the StatefulSet that was seen, and only while the object says what it
+            // said then: whoever is late must not bring back what was tried or proven before.
+            if let Written::Set(set) = &object {
+                let live = self.own_set();
+                let differs = live.is_some_and(|live| live.template != set.template);
+                let seen = live.map(|live| live.revision) == look.set_revision;
+                if differs && (late || !seen) {
+                    return Ok(Outcome::NotNow("the StatefulSet changed".to_owned()));
+                }
+            }
             self.attempt(|world| world.write_object(object))?;
         }
         Ok(Outcome::Done)
@@ -308,7 +344,13 @@ impl World {
                     claim.cluster_uid = uid;
                 }
             }
-            Written::Set(set) => self.set = Some(set),
+            Written::Set(mut set) => {
+                if set.uid.is_empty() {
+                    set.uid = self.fresh("set");
+                }
+                set.revision += 1;
+                self.set = Some(set);
+            }
             Written::NoClient => {
                 self.small.remove("client");
             }

@@ -367,6 +367,9 @@ impl World {
         claim.terminating = true;
         let data = claim.volume.data;
         if self.object.status.ending == Some(true) {
+            if self.object.when_stopped != api::v1alpha1::cluster::Retention::Delete {
+                self.violate("data was deleted against its owner's policy");
+            }
             // What the owner deletes on purpose is no lost write.
             for cluster in self.clusters.values_mut() {
                 cluster.acknowledged = 0;

@@ -53,12 +53,16 @@ impl World {
             let uid = self.fresh("claim");
             let cluster_uid = self.object.uid.clone();
             let volume = Volume::default();
+            // The operator makes claims as large as is asked for, the controller as its template says.
+            let requested = self.object.storage;
             self.claims.insert(
                 ordinal,
                 Claim {
                     uid,
                     cluster_uid,
                     terminating: false,
+                    requested,
+                    capacity: requested,
                     volume,
                 },
             );
@@ -100,6 +104,7 @@ impl World {
         };
         match pod.container.clone() {
             Container::Down if pod.terminating || pod.template.bad => (),
+            Container::Down if pod.template.ungated => self.start_on_data(ordinal),
             Container::Down => self.look(ordinal),
             Container::Waiting(report) => {
                 let grant = pod

@@ -2,6 +2,9 @@
 
 use crate::world::{Container, World};
 
+/// Ticks after which two members on an untried template are there to stay.
+const LASTING: u32 = 120;
+
 impl World {
     /// A process of one line starts on data of another. etcd refuses older lines and panics on data that is two lines
     /// old; an operator that lets it come to that has made a mistake.
@@ -44,7 +47,7 @@ impl World {
             let Some(oldest) = minors.iter().min().copied() else {
                 continue;
             };
-            let (downgrade, lucky) = (cluster.downgrade, self.rng.chance(30));
+            let (downgrade, lucky) = (cluster.downgrade, self.rng.chance(self.conversion));
             let storage = downgrade.map_or(oldest, |to| to.min(oldest));
             if let Some(newest) = minors.iter().max().filter(|newest| **newest > storage + 1) {
                 self.violate(format!("3.{newest} runs in a cluster of 3.{storage}"));
@@ -103,6 +106,78 @@ impl World {
             self.voters(*id).saturating_sub(running)
         });
         self.most_away = self.most_away.max(away.max().unwrap_or(0));
+    }
+
+    /// How many pods there are on a template that nobody has served on. The window between the write of a template and
+    /// the birth of its pod may give one too many; that must not last.
+    pub(super) fn count_untried(&mut self) {
+        let mut served = Vec::new();
+        for pod in self.pods.values() {
+            if let Container::Etcd(process) = &pod.container
+                && process.serving
+                && self.has_quorum(process.cluster)
+                && self.live_voters(process.cluster).contains(&process.member)
+            {
+                served.push(pod.template.hash.clone());
+            }
+        }
+        let first = self.tried.is_empty();
+        self.tried.extend(served);
+        if first {
+            return;
+        }
+        let untried = self.pods.values().map(|pod| &pod.template.hash);
+        let untried = untried.filter(|hash| !self.tried.contains(*hash));
+        let mut counts = std::collections::BTreeMap::<&String, usize>::new();
+        for hash in untried {
+            *counts.entry(hash).or_default() += 1;
+        }
+        let most = counts.into_values().max().unwrap_or(0);
+        self.most_untried = self.most_untried.max(most);
+        self.untried_for = if most > 1 { self.untried_for + 1 } else { 0 };
+        if self.untried_for > LASTING {
+            self.violate("two members stay on an untried template");
+        }
+    }
+
+    /// The operator restarts a pod. Whom others have taken away is not its fault, whom it restarted before is.
+    pub(super) fn restart(&mut self, ordinal: u32) {
+        let process = match self.pods.get(&ordinal).map(|pod| &pod.container) {
+            Some(Container::Etcd(process)) => Some((process.cluster, process.member)),
+            _not_running => None,
+        };
+        if let Some((id, member)) = process
+            && self.live_voters(id).contains(&member)
+        {
+            self.restarted.insert(ordinal);
+            let voters = self.voters(id);
+            let spare = voters - plan::observed::quorum(voters);
+            if voters > 1 && self.restarted.len() > spare {
+                self.violate("quorum was lost by a restart");
+            }
+            if self.restarted.len() > 1 {
+                self.violate("two members were restarted at once");
+            }
+        }
+        self.delete_pod(ordinal);
+    }
+
+    /// Whoever serves again is back, and whoever was removed is not missed.
+    pub(super) fn count_restarted(&mut self) {
+        let (pods, clusters) = (&self.pods, &self.clusters);
+        self.restarted.retain(|ordinal| {
+            let name = api::names::member(crate::world::NAME, *ordinal);
+            let mut members = clusters.values().flat_map(|cluster| &cluster.members);
+            if !members.any(|member| member.name == name) {
+                return false;
+            }
+            let pod = pods.get(ordinal).filter(|pod| !pod.terminating);
+            let back = pod.is_some_and(|pod| match &pod.container {
+                Container::Etcd(process) => process.serving,
+                Container::Down | Container::Waiting(_) => false,
+            });
+            !back
+        });
     }
 
     /// Lines of etcd that run now.

@@ -20,6 +20,8 @@ pub struct Look {
     pub status: EtcdClusterStatus,
     /// The object's resourceVersion at that time.
     pub revision: u64,
+    /// The StatefulSet's resourceVersion at that time.
+    pub set_revision: Option<u64>,
 }
 
 /// What cannot be seen.
@@ -43,7 +45,9 @@ impl World {
                 kept_template: self
                     .own_set()
                     .and_then(|set| Some(set.kept.as_ref()?.hash.clone())),
-                set_uid: self.own_set().map(|_| "set".to_owned()),
+                set_uid: self.own_set().map(|set| set.uid.clone()),
+                claim_template: self.own_set().map(|set| set.storage << 30),
+                predecessor: self.own_set().is_some_and(|set| set.template.ungated),
                 client_service: self
                     .small
                     .get("client")
@@ -62,6 +66,7 @@ impl World {
             observed,
             status: self.object.status.clone(),
             revision: self.object.revision,
+            set_revision: self.own_set().map(|set| set.revision),
         }
     }
 
@@ -75,7 +80,7 @@ impl World {
             generation: self.object.generation,
             deleting: false,
             held_by_predecessor: false,
-            paused: false,
+            paused: self.object.paused,
             target: Some(decide_target(&intent, &latched)),
             intent: Ok(intent),
             latched,
@@ -87,6 +92,8 @@ impl World {
         let mut intent = intent(self.object.size, self.object.minor);
         intent.allow_intermediate = self.object.walk;
         intent.restarted_at = (self.object.edit > 0).then(|| self.object.edit.to_string());
+        intent.storage.size = api::Quantity(format!("{}Gi", self.object.storage));
+        intent.storage.bytes = self.object.storage << 30;
         intent.storage.when_stopped = self.object.when_stopped;
         intent.storage.when_scaled = self.object.when_scaled;
         intent
@@ -124,9 +131,9 @@ impl World {
                     uid: claim.uid.clone(),
                     ours,
                     terminating: claim.terminating,
-                    requested: Some(10 << 30),
-                    capacity: Some(10 << 30),
-                    expandable: Some(true),
+                    requested: Some(claim.requested << 30),
+                    capacity: Some(claim.capacity << 30),
+                    expandable: Some(self.expandable),
                     class: None,
                 },
             )
@@ -153,7 +160,9 @@ impl World {
                 ready: matches!(process, Process::Serving(_)),
                 problem: (pod.template.bad || pod.refuses)
                     .then(|| "ImagePullBackOff: no such image".to_owned()),
-                outdated: false,
+                outdated: self
+                    .own_set()
+                    .is_some_and(|set| set.template.hash != pod.template.hash),
                 template: pod.template.hash.clone(),
                 debug: false,
                 told_removed: pod.told_removed.clone(),

@@ -3,8 +3,9 @@
 use api::Reason;
 use api::v1alpha1::status::TrialIntent;
 
-use super::{before, give_up, goal, latch};
-use crate::decision::{Decision, Step};
+use super::{before, give_up, goal, heal, latch, tried};
+use crate::cluster::describe;
+use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Observed, Pod, Process, Proven};
 
 /// The same without a quorum to ask: only pods that run nothing are touched, and a process that comes up is proof
@@ -15,14 +16,17 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
     if observed.is_led() {
         return None;
     }
-    if let Some(decision) = give_up(observed, target) {
-        return Some(decision);
+    let begun = give_up(observed, proven, target).or_else(|| heal(observed, proven, target));
+    if begun.is_some() {
+        return begun;
     }
     let stuck = |(ordinal, pod): (&u32, &Pod)| {
         (pod.runs_nothing() && pod.template != target && !pod.terminating)
             .then(|| (*ordinal, pod.uid.clone()))
     };
-    let (ordinal, uid) = observed.pods.iter().find_map(stuck)?;
+    let Some((ordinal, uid)) = observed.pods.iter().find_map(stuck) else {
+        return halted(observed);
+    };
     let name = observed.member_name(ordinal);
     if proven.template == target {
         let why = format!("{name} runs nothing and is made anew as asked for");
@@ -31,7 +35,13 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
     }
     let version = observed.cluster.target.as_ref()?.intent.version;
     if version.minor < proven.version.minor {
-        return None;
+        let what = observed.pods.get(&ordinal).map(describe);
+        let why = format!(
+            "{name} {}, and without a quorum nobody goes down to v{version}: ask for v{} again first",
+            what.unwrap_or_default(),
+            proven.version
+        );
+        return Some(Decision::wait(Reason::RolloutHalted, why, LATER));
     }
     let comes_up = observed.pods.values().any(|pod| {
         pod.template == target && pod.problem.is_none() && pod.process != Process::Unknown
@@ -62,4 +72,14 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
         let step = Step::RestartPod { ordinal, uid };
         Decision::act(step, Reason::RollingOut, why)
     })
+}
+
+/// The change that is tried took the quorum with it, or the only member.
+fn halted(observed: &Observed) -> Option<Decision> {
+    let trial = observed.cluster.latched.trial.as_ref()?;
+    let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
+    let pod = observed.pods.get(&ordinal)?;
+    let mut others = observed.pods.keys().filter(|other| **other != ordinal);
+    let vain = pod.runs_nothing() && pod.template == trial.template && others.next().is_none();
+    vain.then(|| tried(observed, trial))
 }

@@ -17,27 +17,25 @@ pub(super) fn restart(observed: &Observed, list: &MemberList, ordinal: u32) -> O
     let member = observed.member_of(ordinal);
     let leads = member.filter(|member| observed.leader() == Some(member.id));
     let heir = leads.and_then(|leader| heir(observed, list, leader, pod));
-    Some(match heir {
-        Some(heir) => {
-            let step = Step::MoveLeader {
-                to: heir.id,
-                ordinal,
-            };
-            let why = format!(
-                "{name} leads and is to be restarted; {} leads instead",
-                heir.name
-            );
-            Decision::act(step, Reason::RollingOut, progress(observed, list, &why))
-        }
-        None => {
-            let step = Step::RestartPod {
-                ordinal,
-                uid: pod.uid.clone(),
-            };
-            let why = format!("restarting {name}");
-            Decision::act(step, Reason::RollingOut, progress(observed, list, &why))
-        }
-    })
+    let (step, why) = if let Some(heir) = heir {
+        let step = Step::MoveLeader {
+            to: heir.id,
+            ordinal,
+        };
+        let heir = &heir.name;
+        (
+            step,
+            format!("{name} leads and is to be restarted; {heir} leads instead"),
+        )
+    } else {
+        let uid = pod.uid.clone();
+        (
+            Step::RestartPod { ordinal, uid },
+            format!("restarting {name}"),
+        )
+    };
+    let why = progress(observed, list, &why);
+    Some(Decision::act(step, Reason::RollingOut, why))
 }
 
 /// The most advanced of the others, best one that will not be restarted itself.

@@ -1,0 +1,158 @@
+//! What to run next, as a table: it follows from the spec and the memory alone.
+#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
+
+use api::{ClusterIntent, EtcdVersion};
+use plan::observed::{Latched, Proven};
+use plan::target::{Target, decide_target};
+use testkit::intent::intent;
+
+fn version(text: &str) -> EtcdVersion {
+    EtcdVersion::parse(text).unwrap()
+}
+
+fn asking(for_version: &str, walk: bool) -> ClusterIntent {
+    ClusterIntent {
+        version: version(for_version),
+        allow_intermediate: walk,
+        ..intent(3, 6)
+    }
+}
+
+fn proven(runs: &str, everywhere: bool) -> Latched {
+    Latched {
+        incarnation: 1,
+        cluster_id: Some(1),
+        proven: Some(Proven {
+            template: "proven".to_owned(),
+            version: version(runs),
+            everywhere,
+            before: (!everywhere).then(|| version("3.5.35")),
+        }),
+        ..Latched::default()
+    }
+}
+
+/// The release that is next, or a part of why there is none.
+fn outcome(target: &Target) -> Result<String, String> {
+    match &target.refused {
+        None => Ok(target.intent.version.to_string()),
+        Some(why) => Err(why.clone()),
+    }
+}
+
+#[test]
+fn the_next_release_follows_from_the_one_that_is_proven() {
+    for (runs, everywhere, asked, walk, expected) in [
+        // Nothing to do, and another patch of the same line, up and down.
+        ("3.6.16", true, "3.6.16", false, "3.6.16"),
+        ("3.6.11", true, "3.6.16", false, "3.6.16"),
+        ("3.6.16", true, "3.6.11", false, "3.6.11"),
+        ("3.6.11", false, "3.6.16", false, "3.6.16"),
+        // One line up, once the last one has reached everybody.
+        ("3.5.35", true, "3.6.16", false, "3.6.16"),
+        ("3.5.35", false, "3.6.16", false, "3.5.35"),
+        ("3.6.16", true, "3.7.3", false, "3.7.3"),
+        // Two lines up are walked.
+        ("3.5.35", true, "3.7.3", true, "3.6.16"),
+        ("3.6.16", false, "3.7.3", true, "3.6.16"),
+        // From below a floor through the newest of the line.
+        ("3.5.10", true, "3.6.16", true, "3.5.35"),
+        // One line down, at any moment: what was begun is taken back.
+        ("3.6.16", true, "3.5.35", false, "3.5.35"),
+        ("3.6.16", false, "3.5.35", false, "3.5.35"),
+        ("3.7.3", true, "3.5.35", true, "3.6.16"),
+    ] {
+        let target = decide_target(&asking(asked, walk), &proven(runs, everywhere));
+        let what = format!("{runs} ({everywhere}) to {asked}");
+        assert_eq!(outcome(&target), Ok(expected.to_owned()), "{what}");
+        assert_eq!(
+            target.template,
+            manifests::template_hash(&target.intent),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_release_that_cannot_be_reached_leaves_everything_as_it_is() {
+    for (runs, asked, first) in [
+        ("3.5.35", "3.7.3", "3.6.16"),
+        ("3.5.10", "3.6.16", "3.5.35"),
+        ("3.7.3", "3.5.35", "3.6.16"),
+    ] {
+        let target = decide_target(&asking(asked, false), &proven(runs, true));
+        let why = target.refused.clone().unwrap();
+        assert!(why.contains(first), "{runs} to {asked}: {why}");
+        assert_eq!(target.template, "proven");
+        assert_eq!(target.intent.version, version(runs));
+    }
+}
+
+#[test]
+fn a_walk_needs_an_image_that_follows_the_version() {
+    let mut pinned = asking("3.7.3", true);
+    pinned.image.tag = Some("v3.7.3".to_owned());
+    let target = decide_target(&pinned, &proven("3.5.35", true));
+    let why = target.refused.clone().unwrap();
+    assert!(why.contains("pinned") && why.contains("3.6.16"), "{why}");
+    assert_eq!(target.template, "proven");
+    // One line needs no walk.
+    let target = decide_target(&pinned, &proven("3.6.16", true));
+    assert_eq!(outcome(&target), Ok("3.7.3".to_owned()));
+}
+
+#[test]
+fn before_there_is_a_cluster_the_spec_is_the_target() {
+    for latched in [
+        Latched::default(),
+        Latched {
+            cluster_id: None,
+            ..proven("3.5.35", true)
+        },
+        Latched {
+            proven: None,
+            ..proven("3.5.35", true)
+        },
+    ] {
+        let target = decide_target(&asking("3.7.3", false), &latched);
+        assert_eq!(outcome(&target), Ok("3.7.3".to_owned()));
+    }
+}
+
+#[test]
+fn the_quota_follows_the_size_that_every_volume_has_reached() {
+    let mut larger = asking("3.6.16", false);
+    larger.storage.size = api::Quantity("8Gi".to_owned());
+    larger.storage.bytes = 8 << 30;
+    let hash = |storage| {
+        let latched = Latched {
+            storage,
+            ..proven("3.6.16", true)
+        };
+        decide_target(&larger, &latched).template
+    };
+    assert_ne!(hash(Some(2 << 30)), hash(Some(8 << 30)));
+    assert_eq!(hash(None), hash(Some(8 << 30)));
+}
+
+#[test]
+fn the_size_and_the_policies_are_no_change_of_the_target() {
+    let template = |spec: &ClusterIntent| decide_target(spec, &proven("3.6.16", true)).template;
+    let spec = asking("3.6.16", false);
+    let mut other = spec.clone();
+    other.size = 5;
+    other.allow_intermediate = true;
+    other.storage.when_stopped = api::v1alpha1::cluster::Retention::Delete;
+    assert_eq!(template(&spec), template(&other));
+}
+
+#[test]
+fn a_line_on_the_way_down_reaches_everybody_before_the_next_one() {
+    let mut latched = proven("3.6.16", false);
+    latched.proven.as_mut().unwrap().before = Some(version("3.7.3"));
+    let down = decide_target(&asking("3.5.35", true), &latched);
+    assert_eq!(outcome(&down), Ok("3.6.16".to_owned()));
+    // The way back to where the others are is open.
+    let back = decide_target(&asking("3.7.3", false), &latched);
+    assert_eq!(outcome(&back), Ok("3.7.3".to_owned()));
+}

@@ -1,0 +1,158 @@
+//! What people, nodes and disks do to a cluster.
+
+use api::v1alpha1::cluster::Retention;
+use api::{EtcdClusterStatus, names};
+use plan::observed::Member;
+
+use crate::world::{Claim, Cluster, Container, Data, NAME, Volume, World, peer_url};
+
+impl World {
+    /// Somebody changes the spec.
+    pub fn resize(&mut self, size: u32) {
+        self.object.size = size;
+        self.object.generation += 1;
+        self.object.revision += 1;
+    }
+
+    /// Somebody changes something that reaches the pods.
+    pub fn edit(&mut self, edit: u32) {
+        self.object.edit = edit;
+        self.object.generation += 1;
+        self.object.revision += 1;
+    }
+
+    /// Somebody asks for another line of etcd.
+    pub fn upgrade(&mut self, minor: u8) {
+        self.object.minor = minor;
+        self.object.generation += 1;
+        self.object.revision += 1;
+    }
+
+    /// Somebody asks for larger volumes.
+    pub fn enlarge(&mut self, storage: u64) {
+        self.object.storage = storage;
+        self.object.generation += 1;
+        self.object.revision += 1;
+    }
+
+    /// Somebody asks for a pause, or takes that back.
+    pub fn pause(&mut self, paused: bool) {
+        self.object.paused = paused;
+        self.object.revision += 1;
+    }
+
+    /// Somebody wipes the status by hand.
+    pub fn wipe_status(&mut self) {
+        self.object.status = EtcdClusterStatus::default();
+        self.object.revision += 1;
+    }
+
+    /// The object is deleted and created anew under the same name. What it owned goes by and by.
+    pub fn create_anew(&mut self, size: u32) {
+        if self.object.when_deleted == Retention::Delete {
+            for claim in self.claims.values_mut() {
+                claim.terminating = true;
+            }
+        }
+        self.object.uid = self.fresh("object");
+        self.object.generation = 1;
+        self.object.size = size;
+        self.tried.clear();
+        self.wipe_status();
+    }
+
+    /// The container ends and will start again.
+    pub fn crash(&mut self, ordinal: u32) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.container = Container::Down;
+        }
+    }
+
+    /// The pod is deleted.
+    pub fn delete_pod(&mut self, ordinal: u32) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.terminating = true;
+        }
+    }
+
+    /// The node of a pod goes, or comes back.
+    pub fn freeze(&mut self, ordinal: u32, frozen: bool) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.frozen = frozen;
+            if frozen {
+                pod.container = Container::Down;
+            }
+        }
+    }
+
+    /// The claim is deleted, and the pod with it: both come back, the data does not.
+    pub fn lose_claim(&mut self, ordinal: u32) {
+        if let Some(claim) = self.claims.get_mut(&ordinal) {
+            claim.terminating = true;
+        }
+        self.delete_pod(ordinal);
+    }
+
+    /// The volume is empty all of a sudden, and its process dies of it.
+    pub fn empty_volume(&mut self, ordinal: u32) {
+        if let Some(claim) = self.claims.get_mut(&ordinal) {
+            claim.volume = Volume::default();
+        }
+        self.crash(ordinal);
+    }
+
+    /// The data can no longer be read.
+    pub fn damage_volume(&mut self, ordinal: u32) {
+        if let Some(claim) = self.claims.get_mut(&ordinal) {
+            claim.volume.damaged = true;
+        }
+        self.crash(ordinal);
+    }
+
+    /// A claim with data of a cluster that nobody here knows.
+    pub fn plant_foreign_claim(&mut self, ordinal: u32, cluster: u64) {
+        let uid = self.fresh("claim");
+        let cluster_uid = "somebody-else".to_owned();
+        let data = Data {
+            cluster,
+            member: 0xbad0 + u64::from(ordinal),
+            log: 7,
+            storage: 6,
+            log_line: 6,
+        };
+        let volume = Volume {
+            identity: None,
+            data: Some(data),
+            damaged: false,
+        };
+        self.claims.insert(
+            ordinal,
+            Claim {
+                uid,
+                cluster_uid,
+                terminating: false,
+                requested: 10,
+                capacity: 10,
+                volume,
+            },
+        );
+        let members = self.claims.iter().filter_map(|(ordinal, claim)| {
+            let data = claim.volume.data.filter(|data| data.cluster == cluster)?;
+            Some(Member {
+                id: data.member,
+                name: names::member(NAME, *ordinal),
+                peer_urls: vec![peer_url(*ordinal)],
+                learner: false,
+            })
+        });
+        let members: Vec<Member> = members.collect();
+        let started = members.iter().map(|member| member.id).collect();
+        let known = Cluster {
+            members,
+            started,
+            acknowledged: 7,
+            ..Cluster::default()
+        };
+        self.clusters.insert(cluster, known);
+    }
+}

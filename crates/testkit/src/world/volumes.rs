@@ -1,0 +1,35 @@
+//! Volumes that grow, and the StatefulSet that is made anew around its pods for them.
+
+use crate::world::World;
+
+impl World {
+    /// Whoever resizes volumes does so by and by.
+    pub(super) fn run_resizer(&mut self) {
+        for claim in self.claims.values_mut() {
+            if claim.capacity < claim.requested && self.rng.chance(20) {
+                claim.capacity += 1;
+            }
+        }
+    }
+
+    /// The operator asks for a larger volume.
+    pub(super) fn expand(&mut self, ordinal: u32, bytes: u64) {
+        let gib = bytes >> 30;
+        let expandable = self.expandable;
+        let Some(claim) = self.claims.get_mut(&ordinal) else {
+            return;
+        };
+        if gib < claim.requested {
+            self.violate(format!("the claim of {ordinal} would shrink"));
+        } else if expandable {
+            claim.requested = gib;
+        } else {
+            self.violate(format!("the claim of {ordinal} cannot be expanded"));
+        }
+    }
+
+    /// The StatefulSet goes, and its pods stay.
+    pub(super) fn orphan(&mut self, uid: &str) {
+        self.set = self.set.take().filter(|set| set.uid != uid);
+    }
+}
