@@ -72,7 +72,7 @@ async fn grows(stage: &Stage, class: &str) -> Result<()> {
     );
     let waits = cluster.condition("Progressing").await?;
     ensure!(
-        waits.reason == "Expanding" && waits.message.contains("is being expanded"),
+        waits.reason == "Expanding" && waits.message.contains("waiting for data-c-"),
         "{waits:?}"
     );
     resize(stage, "2Gi").await?;
