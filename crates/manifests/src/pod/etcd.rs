@@ -45,6 +45,8 @@ pub(super) fn build(owner: &Owner, intent: &ClusterIntent) -> Container {
         liveness_probe: Some(probes::liveness(intent)),
         readiness_probe: Some(probes::readiness(intent)),
         security_context: Some(security::etcd_container(intent)),
+        // The agent writes down why it ends; etcd says it in its log.
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
     }
 }
