@@ -2,7 +2,7 @@
 
 use manifests::{Shape, Template};
 
-use crate::cluster::shrink;
+use crate::cluster::{shrink, versions};
 use crate::observed::{MemberList, Observed, quorum};
 
 /// The shape that follows from what was seen; `None` while the spec makes no sense.
@@ -77,7 +77,8 @@ fn is_being_tried(observed: &Observed) -> bool {
     let made = pod.is_some_and(|pod| !pod.terminating && pod.template == trial.template);
     let proven = cluster.latched.proven.as_ref();
     let untried = proven.is_none_or(|proven| proven.template != trial.template);
-    trial.template == target.template && untried && !made
+    let readable = proven.is_none_or(|proven| versions::may_be_read(observed, proven));
+    trial.template == target.template && untried && readable && !made
 }
 
 /// As many pods as the spec asks for, and one for everything that already has a vote, or, while nobody can

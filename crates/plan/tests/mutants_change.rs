@@ -149,7 +149,9 @@ fn restarts_the_second_while_the_first_is_away(observed: &Observed) -> Option<St
 
 /// Invariant 1: restarts the leader without moving leadership.
 fn restarts_a_leader_without_moving(observed: &Observed) -> Option<Step> {
-    let (ordinal, uid) = outdated(observed, true)?;
+    let mut voters = list(observed)?.voters();
+    let whole = voters.all(|voter| observed.is_healthy(voter) && !observed.is_away(voter));
+    let (ordinal, uid) = outdated(observed, true).filter(|_| whole)?;
     Some(Step::RestartPod { ordinal, uid })
 }
 

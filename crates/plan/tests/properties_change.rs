@@ -16,6 +16,24 @@ fn rollouts() -> impl Strategy<Value = Scene> {
     prop_oneof![3 => changing_scene(), 1 => scene()]
 }
 
+/// Who is restarted, or written down to be restarted next.
+fn restarted(scene: &Scene) -> Option<u32> {
+    let observed = scene.observed();
+    match decide(&observed).step {
+        Step::RestartPod { ordinal, .. } => Some(ordinal),
+        Step::Latch(new) => {
+            let old = observed.cluster.latched.trial;
+            let chosen = new.trial.filter(|new| {
+                old.is_none_or(|old| {
+                    (old.member, &old.template) != (new.member.clone(), &new.template)
+                })
+            })?;
+            api::names::ordinal(&observed.cluster.name, &chosen.member)
+        }
+        _other => None,
+    }
+}
+
 /// The line of etcd that pods are made for from now on.
 fn line_of_set(scene: &Scene) -> u8 {
     match scene.trial {
@@ -48,7 +66,7 @@ proptest! {
 
     #[test]
     fn invariant_1_a_voter_that_takes_part_is_restarted_only_while_all_the_others_take_part(scene in rollouts()) {
-        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+        if let Some(ordinal) = restarted(&scene) {
             let slot = scene.slot(ordinal);
             if slot.listed == Listed::Voter && slot.takes_part() {
                 let others = scene.other_voters(ordinal).count();
@@ -61,7 +79,7 @@ proptest! {
 
     #[test]
     fn invariant_1_the_leader_of_several_is_never_restarted(scene in rollouts()) {
-        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+        if let Some(ordinal) = restarted(&scene) {
             let alone = scene.other_voters(ordinal).count() == 0;
             prop_assert!(alone || scene.leader() != Some(ordinal));
         }
@@ -69,7 +87,7 @@ proptest! {
 
     #[test]
     fn invariant_1_never_two_are_away_at_once(scene in rollouts()) {
-        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+        if let Some(ordinal) = restarted(&scene) {
             let slot = scene.slot(ordinal);
             let away = scene.other_voters(ordinal).any(Slot::is_away);
             // Of what runs nothing, nothing is lost; nor of an agent that waits.
@@ -81,7 +99,7 @@ proptest! {
 
     #[test]
     fn invariant_1_nobody_who_takes_part_is_restarted_while_somebody_joins(scene in rollouts()) {
-        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+        if let Some(ordinal) = restarted(&scene) {
             let slot = scene.slot(ordinal);
             if slot.listed == Listed::Voter && slot.takes_part() {
                 prop_assert!(!scene.grant_is_open());

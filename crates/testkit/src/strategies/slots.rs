@@ -273,9 +273,9 @@ pub(super) fn stopped_slots() -> impl Strategy<Value = Vec<Slot>> {
         ..Slot::new(Does::Serves, Listed::Voter)
     };
     let one = prop_oneof![
-        8 => Just(gone),
-        1 => Just(Slot { claim: Claimed::Terminating, ..gone }),
-        1 => Just(Slot { claim: Claimed::Absent, ..gone }),
+        4 => Just(gone),
+        3 => Just(Slot { claim: Claimed::Terminating, ..gone }),
+        3 => Just(Slot { claim: Claimed::Absent, ..gone }),
         1 => Just(stopping),
     ];
     prop::collection::vec(one, 0..5)
