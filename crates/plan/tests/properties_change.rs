@@ -119,14 +119,13 @@ proptest! {
 
     #[test]
     fn a_pod_that_runs_nothing_is_made_anew_whatever_the_others_do(
-        others in prop::collection::vec(any::<bool>(), 0..4), at in 0..5_usize,
+        others in prop::collection::vec(any::<bool>(), 0..4), at in 0..5_usize, joins in any::<bool>(),
     ) {
         // What is proven is asked for, and one pod is stuck on something else.
         let dark = Slot { does: Does::Unknown, ready: false, ..Slot::voter() };
         let mut slots: Vec<Slot> = others.iter().map(|up| if *up { Slot::voter() } else { dark }).collect();
         let at = at.min(slots.len());
         slots.insert(at, Slot { made: Made::Otherwise, ..Slot::stuck() });
-        let size = u32::try_from(slots.len()).unwrap();
         let ordinal = u32::try_from(at).unwrap();
         let up = slots.iter().filter(|slot| slot.takes_part()).count();
         let list = up >= quorum(slots.len());
@@ -134,6 +133,10 @@ proptest! {
         for slot in slots.iter_mut().filter(|slot| slot.takes_part() && !list) {
             slot.does = Does::Leaderless;
         }
+        if joins && list {
+            slots.push(Slot { does: Does::Lags, listed: Listed::Learner, ..Slot::voter() });
+        }
+        let size = u32::try_from(slots.len()).unwrap();
         let scene = Scene { list, everywhere: false, ..Scene::formed(size, slots) };
         let restart = Step::RestartPod { ordinal, uid: pod_uid(ordinal) };
         prop_assert_eq!(decide(&scene.observed()).step, restart);
@@ -170,6 +173,20 @@ proptest! {
             };
             prop_assert_eq!(proven.template, scene.asked_for());
             prop_assert!(scene.slots.iter().any(runs));
+        }
+    }
+
+    #[test]
+    fn what_is_found_running_has_reached_everybody_only_if_all_pods_are_alike(mut scene in rollouts()) {
+        scene.formed = false;
+        if let Step::Latch(new) = decide(&scene.observed()).step
+            && let Some(proven) = new.proven
+        {
+            let mut made: Vec<Made> = scene.slots.iter().filter(|slot| slot.does != Does::Absent)
+                .map(|slot| slot.made).collect();
+            made.sort_unstable();
+            made.dedup();
+            prop_assert!(!proven.everywhere || made.len() == 1 || scene.predecessor);
         }
     }
 
