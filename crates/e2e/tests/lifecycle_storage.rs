@@ -30,6 +30,21 @@ fn larger_volumes_grow_under_running_members_and_the_quota_follows() -> Played {
     })
 }
 
+async fn asked_for(stage: &Stage, size: &str) -> Result<()> {
+    let what = format!("every claim asks for {size}");
+    until(what, MINUTE, || async {
+        let claims = stage.list::<PersistentVolumeClaim>().await?;
+        let asked: Vec<Option<String>> = claims.iter().map(requested).collect();
+        ensure!(
+            asked.iter().all(|asked| asked.as_deref() == Some(size)),
+            "{asked:?}"
+        );
+        Ok(asked.len() == 3)
+    })
+    .await
+    .map(drop)
+}
+
 async fn grows(stage: &Stage, class: &str) -> Result<()> {
     let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi", "storageClassName": class}});
     let cluster = stage.create("c", spec).await?;
@@ -39,16 +54,7 @@ async fn grows(stage: &Stage, class: &str) -> Result<()> {
     let witness = Witness::start(&cluster).await?;
     let patch = r#"{"spec":{"storage":{"size":"2Gi"}}}"#;
     stage.commands.patch("c", patch).await?.accepted()?;
-    until("every claim asks for 2Gi", MINUTE, || async {
-        let claims = stage.list::<PersistentVolumeClaim>().await?;
-        let asked: Vec<Option<String>> = claims.iter().map(requested).collect();
-        ensure!(
-            asked.iter().all(|asked| asked.as_deref() == Some("2Gi")),
-            "{asked:?}"
-        );
-        Ok(asked.len() == 3)
-    })
-    .await?;
+    asked_for(stage, "2Gi").await?;
     until(
         "the StatefulSet is another one and claims 2Gi",
         MINUTE,

@@ -1,5 +1,4 @@
 //! What an earlier operator left, seen from its first look to the member that tries the gate.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use api::Reason;
 use plan::events::decide_events;

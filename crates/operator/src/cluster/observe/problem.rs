@@ -80,7 +80,7 @@ fn of_entry(entry: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn of(status: &serde_json::Value) -> Option<String> {
+    fn of(status: &Value) -> Option<String> {
         problem(&serde_json::from_value(serde_json::json!({"status": status})).unwrap())
     }
 
