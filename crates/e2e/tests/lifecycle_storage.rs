@@ -39,16 +39,7 @@ async fn grows(stage: &Stage, class: &str) -> Result<()> {
     let witness = Witness::start(&cluster).await?;
     let patch = r#"{"spec":{"storage":{"size":"2Gi"}}}"#;
     stage.commands.patch("c", patch).await?.accepted()?;
-    until("every claim asks for 2Gi", MINUTE, || async {
-        let claims = stage.list::<PersistentVolumeClaim>().await?;
-        let asked: Vec<Option<String>> = claims.iter().map(requested).collect();
-        ensure!(
-            asked.iter().all(|asked| asked.as_deref() == Some("2Gi")),
-            "{asked:?}"
-        );
-        Ok(asked.len() == 3)
-    })
-    .await?;
+    all_ask_for(stage, "2Gi").await?;
     until(
         "the StatefulSet is another one and claims 2Gi",
         MINUTE,
@@ -212,6 +203,21 @@ fn with_when_scaled_retain_volumes_stay_and_are_used_again_but_never_what_is_on_
         ensure!(now.get("c-0") == ids.get("c-0"), "c-0 is another member");
         agree(&cluster).await
     })
+}
+
+/// Waits until every claim asks for this size.
+async fn all_ask_for(stage: &Stage, size: &str) -> Result<()> {
+    until(format!("every claim asks for {size}"), MINUTE, || async {
+        let claims = stage.list::<PersistentVolumeClaim>().await?;
+        let asked: Vec<Option<String>> = claims.iter().map(requested).collect();
+        ensure!(
+            asked.iter().all(|asked| asked.as_deref() == Some(size)),
+            "{asked:?}"
+        );
+        Ok(asked.len() == 3)
+    })
+    .await
+    .map(drop)
 }
 
 /// Every member by itself has every key as it was written last.
