@@ -10,7 +10,7 @@ pub(crate) mod rollout;
 pub(crate) mod shrink;
 mod stop;
 mod storage;
-mod versions;
+pub(crate) mod versions;
 
 use api::Reason;
 

@@ -414,8 +414,10 @@ impl Observed {
         self.pods.iter().find_map(|(ordinal, pod)| {
             let member = self.member_of(*ordinal)?;
             let granted = pod.grant.as_ref().and_then(granted_member);
-            // A wait that is not the granted one shows that the grant is spent.
-            let spent = pod.held().is_some() && !pod.is_granted();
+            // A wait that is not the granted one shows that the grant is spent, and so does a process that runs: it has
+            // asked the others who they are, and has data. Its name may take it seconds longer to publish.
+            let runs = matches!(pod.process, Process::Starting | Process::Serving(_));
+            let spent = runs || (pod.held().is_some() && !pod.is_granted());
             (member.is_unstarted() && granted == Some(member.id) && !spent).then_some(*ordinal)
         })
     }

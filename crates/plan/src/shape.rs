@@ -2,7 +2,7 @@
 
 use manifests::{Shape, Template};
 
-use crate::cluster::shrink;
+use crate::cluster::{shrink, versions};
 use crate::observed::{MemberList, Observed, Proven, quorum};
 
 /// The shape that follows from what was seen; `None` while the spec makes no sense.
@@ -80,9 +80,10 @@ fn is_being_tried(observed: &Observed) -> bool {
     let made = pod.is_some_and(|pod| !pod.terminating && pod.template == trial.template);
     let proven = cluster.latched.proven.as_ref();
     let untried = proven.is_none_or(|proven| proven.template != trial.template);
+    let readable = proven.is_none_or(|proven| versions::may_be_read(observed, proven));
     // Where there is no other pod, nobody else can meet it; and the data of a single member follows it at once.
     let alone = observed.pods.len() <= 1 && observed.objects.replicas == Some(1);
-    trial.template == target.template && untried && (!made || alone)
+    trial.template == target.template && untried && readable && (!made || alone)
 }
 
 /// As many pods as the spec asks for, and one for everything that already has a vote, or, while nobody can

@@ -138,18 +138,20 @@ fn tries_at_once(observed: &Observed) -> Option<Step> {
     Some(with(observed, |latched| latched.trial = Some(trial)))
 }
 
-/// Invariant 1: restarts a second member while the first is away.
+/// Invariant 1: restarts a second member while the first is on its way out, though it still answers.
 fn restarts_the_second_while_the_first_is_away(observed: &Observed) -> Option<Step> {
-    let away = list(observed)?
-        .voters()
-        .any(|voter| observed.is_away(voter));
+    let list = list(observed)?;
+    let away = list.voters().any(|voter| observed.is_away(voter))
+        && list.voters().all(|voter| observed.is_healthy(voter));
     let (ordinal, uid) = outdated(observed, false).filter(|_| away)?;
     Some(Step::RestartPod { ordinal, uid })
 }
 
 /// Invariant 1: restarts the leader without moving leadership.
 fn restarts_a_leader_without_moving(observed: &Observed) -> Option<Step> {
-    let (ordinal, uid) = outdated(observed, true)?;
+    let mut voters = list(observed)?.voters();
+    let whole = voters.all(|voter| observed.is_healthy(voter) && !observed.is_away(voter));
+    let (ordinal, uid) = outdated(observed, true).filter(|_| whole)?;
     Some(Step::RestartPod { ordinal, uid })
 }
 

@@ -16,6 +16,24 @@ fn rollouts() -> impl Strategy<Value = Scene> {
     prop_oneof![3 => changing_scene(), 1 => scene()]
 }
 
+/// Who is restarted, or written down to be restarted next.
+fn restarted(scene: &Scene) -> Option<u32> {
+    let observed = scene.observed();
+    match decide(&observed).step {
+        Step::RestartPod { ordinal, .. } => Some(ordinal),
+        Step::Latch(new) => {
+            let old = observed.cluster.latched.trial;
+            let chosen = new.trial.filter(|new| {
+                old.is_none_or(|old| {
+                    (old.member, &old.template) != (new.member.clone(), &new.template)
+                })
+            })?;
+            api::names::ordinal(&observed.cluster.name, &chosen.member)
+        }
+        _other => None,
+    }
+}
+
 /// The line of etcd that pods are made for from now on.
 fn line_of_set(scene: &Scene) -> u8 {
     match scene.trial {
@@ -48,7 +66,7 @@ proptest! {
 
     #[test]
     fn invariant_1_a_voter_that_takes_part_is_restarted_only_while_all_the_others_take_part(scene in rollouts()) {
-        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+        if let Some(ordinal) = restarted(&scene) {
             let slot = scene.slot(ordinal);
             if slot.listed == Listed::Voter && slot.takes_part() {
                 let others = scene.other_voters(ordinal).count();
@@ -61,7 +79,7 @@ proptest! {
 
     #[test]
     fn invariant_1_the_leader_of_several_is_never_restarted(scene in rollouts()) {
-        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+        if let Some(ordinal) = restarted(&scene) {
             let alone = scene.other_voters(ordinal).count() == 0;
             prop_assert!(alone || scene.leader() != Some(ordinal));
         }
@@ -69,7 +87,7 @@ proptest! {
 
     #[test]
     fn invariant_1_never_two_are_away_at_once(scene in rollouts()) {
-        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+        if let Some(ordinal) = restarted(&scene) {
             let slot = scene.slot(ordinal);
             let away = scene.other_voters(ordinal).any(Slot::is_away);
             // Of what runs nothing, nothing is lost; nor of an agent that waits.
@@ -81,7 +99,7 @@ proptest! {
 
     #[test]
     fn invariant_1_nobody_who_takes_part_is_restarted_while_somebody_joins(scene in rollouts()) {
-        if let Step::RestartPod { ordinal, .. } = decide(&scene.observed()).step {
+        if let Some(ordinal) = restarted(&scene) {
             let slot = scene.slot(ordinal);
             if slot.listed == Listed::Voter && slot.takes_part() {
                 prop_assert!(!scene.grant_is_open());
@@ -101,14 +119,13 @@ proptest! {
 
     #[test]
     fn a_pod_that_runs_nothing_is_made_anew_whatever_the_others_do(
-        others in prop::collection::vec(any::<bool>(), 0..4), at in 0..5_usize,
+        others in prop::collection::vec(any::<bool>(), 0..4), at in 0..5_usize, joins in any::<bool>(),
     ) {
         // What is proven is asked for, and one pod is stuck on something else.
         let dark = Slot { does: Does::Unknown, ready: false, ..Slot::voter() };
         let mut slots: Vec<Slot> = others.iter().map(|up| if *up { Slot::voter() } else { dark }).collect();
         let at = at.min(slots.len());
         slots.insert(at, Slot { made: Made::Otherwise, ..Slot::stuck() });
-        let size = u32::try_from(slots.len()).unwrap();
         let ordinal = u32::try_from(at).unwrap();
         let up = slots.iter().filter(|slot| slot.takes_part()).count();
         let list = up >= quorum(slots.len());
@@ -116,6 +133,10 @@ proptest! {
         for slot in slots.iter_mut().filter(|slot| slot.takes_part() && !list) {
             slot.does = Does::Leaderless;
         }
+        if joins && list {
+            slots.push(Slot { does: Does::Lags, listed: Listed::Learner, ..Slot::voter() });
+        }
+        let size = u32::try_from(slots.len()).unwrap();
         let scene = Scene { list, everywhere: false, ..Scene::formed(size, slots) };
         let restart = Step::RestartPod { ordinal, uid: pod_uid(ordinal) };
         prop_assert_eq!(decide(&scene.observed()).step, restart);
@@ -152,6 +173,20 @@ proptest! {
             };
             prop_assert_eq!(proven.template, scene.asked_for());
             prop_assert!(scene.slots.iter().any(runs));
+        }
+    }
+
+    #[test]
+    fn what_is_found_running_has_reached_everybody_only_if_all_pods_are_alike(mut scene in rollouts()) {
+        scene.formed = false;
+        if let Step::Latch(new) = decide(&scene.observed()).step
+            && let Some(proven) = new.proven
+        {
+            let mut made: Vec<Made> = scene.slots.iter().filter(|slot| slot.does != Does::Absent)
+                .map(|slot| slot.made).collect();
+            made.sort_unstable();
+            made.dedup();
+            prop_assert!(!proven.everywhere || made.len() == 1 || scene.predecessor);
         }
     }
 

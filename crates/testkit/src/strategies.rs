@@ -200,7 +200,7 @@ pub fn changing_scene() -> impl Strategy<Value = Scene> {
                 everywhere: everywhere
                     || !edited && slots.iter().all(|slot| slot.made == Made::AsAsked),
                 edited,
-                trial: trial.filter(|(ordinal, _)| edited && *ordinal < size),
+                trial: trial.filter(|(ordinal, _)| *ordinal < size),
                 ..Scene::formed(size, slots)
             };
             let hop = scene.target().intent.version.minor;

@@ -95,6 +95,20 @@ fn renew_logs(observed: &Observed, list: &MemberList, proven: &Proven) -> Option
     Some(Decision::wait(Reason::RollingOut, why, LATER))
 }
 
+/// Nobody is seen to have data that the target's line cannot read: what etcd had prepared may have been undone.
+pub(crate) fn may_be_read(observed: &Observed, proven: &Proven) -> bool {
+    let Some(target) = &observed.cluster.target else {
+        return true;
+    };
+    let (from, to) = (proven.version.minor, target.intent.version.minor);
+    let mut formats = observed.pods.values().filter_map(|pod| {
+        let serving = pod.serving()?;
+        let newer = serving.version.is_some_and(|version| version.minor > to);
+        serving.storage.filter(|_| newer || from < to)
+    });
+    from == to || formats.all(|format| format <= to && to <= format.saturating_add(1))
+}
+
 /// Everybody whose data counts, and what it says.
 fn members<'a>(
     observed: &'a Observed,

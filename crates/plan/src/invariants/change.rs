@@ -126,9 +126,7 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
         held || !others().any(|voter| observed.is_away(voter)),
         Violation::Quorum,
     )?;
-    let healthy = others()
-        .filter(|voter| observed.is_healthy(voter) && !observed.is_away(voter))
-        .count();
+    let healthy = others().filter(|voter| observed.is_healthy(voter)).count();
     let alone = voters == 1 && !member.learner;
     ensure(alone || healthy >= quorum(voters), Violation::Quorum)?;
     // A member that is well goes only while all the others are.

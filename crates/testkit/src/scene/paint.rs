@@ -111,7 +111,8 @@ impl Scene {
     }
 
     fn objects(&self, templates: &Templates) -> Objects {
-        let written = matches!(self.trial, Some((_, Trial::Written | Trial::Remade)));
+        let untried = templates.proven != templates.target.template;
+        let written = matches!(self.trial, Some((_, Trial::Written | Trial::Remade))) && untried;
         let size = if self.claims_follow && self.larger {
             LARGE
         } else {

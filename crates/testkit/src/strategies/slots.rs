@@ -211,10 +211,11 @@ pub(super) fn rolling_slots() -> impl Strategy<Value = Vec<Slot>> {
     };
     let odd = prop::sample::select(vec![Slot::stuck(), vain, away, starts, ends, hidden]);
     let odd = prop_oneof![3 => odd.boxed(), 1 => slot().boxed()];
-    let odd = move || prop::option::of((0..5_usize, odd.clone()));
+    let odd = move || prop::option::weighted(0.6, (0..5_usize, odd.clone()));
     let one = prop_oneof![7 => Just(Slot::outdated()), 5 => Just(Slot::voter())];
-    (prop::collection::vec(one, 1..6), odd(), odd())
-        .prop_map(|(slots, one, another)| put(put(slots, one), another))
+    let some = prop_oneof![2 => 1..6_usize, 1 => Just(5)];
+    let slots = some.prop_flat_map(move |some| prop::collection::vec(one.clone(), some));
+    (slots, odd(), odd()).prop_map(|(slots, one, another)| put(put(slots, one), another))
 }
 
 /// A healthy cluster whose volumes are to grow.
@@ -273,9 +274,9 @@ pub(super) fn stopped_slots() -> impl Strategy<Value = Vec<Slot>> {
         ..Slot::new(Does::Serves, Listed::Voter)
     };
     let one = prop_oneof![
-        8 => Just(gone),
-        1 => Just(Slot { claim: Claimed::Terminating, ..gone }),
-        1 => Just(Slot { claim: Claimed::Absent, ..gone }),
+        4 => Just(gone),
+        3 => Just(Slot { claim: Claimed::Terminating, ..gone }),
+        3 => Just(Slot { claim: Claimed::Absent, ..gone }),
         1 => Just(stopping),
     ];
     prop::collection::vec(one, 0..5)

@@ -59,7 +59,7 @@ fn last_words(message: &str) -> String {
     let entry = |line: &str| serde_json::from_str::<Value>(line).ok();
     let plain = lines().find(|line| entry(line).is_none());
     let fatal = lines().rev().find_map(|line| of_entry(&entry(line)?));
-    let words = fatal.or_else(|| plain.or_else(|| lines().last()).map(str::to_owned));
+    let words = fatal.or_else(|| plain.or_else(|| lines().next_back()).map(str::to_owned));
     words.unwrap_or_default().chars().take(ENOUGH).collect()
 }
 
