@@ -30,21 +30,6 @@ fn larger_volumes_grow_under_running_members_and_the_quota_follows() -> Played {
     })
 }
 
-async fn asked_for(stage: &Stage, size: &str) -> Result<()> {
-    let what = format!("every claim asks for {size}");
-    until(what, MINUTE, || async {
-        let claims = stage.list::<PersistentVolumeClaim>().await?;
-        let asked: Vec<Option<String>> = claims.iter().map(requested).collect();
-        ensure!(
-            asked.iter().all(|asked| asked.as_deref() == Some(size)),
-            "{asked:?}"
-        );
-        Ok(asked.len() == 3)
-    })
-    .await
-    .map(drop)
-}
-
 async fn grows(stage: &Stage, class: &str) -> Result<()> {
     let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi", "storageClassName": class}});
     let cluster = stage.create("c", spec).await?;
@@ -54,7 +39,7 @@ async fn grows(stage: &Stage, class: &str) -> Result<()> {
     let witness = Witness::start(&cluster).await?;
     let patch = r#"{"spec":{"storage":{"size":"2Gi"}}}"#;
     stage.commands.patch("c", patch).await?.accepted()?;
-    asked_for(stage, "2Gi").await?;
+    all_ask_for(stage, "2Gi").await?;
     until(
         "the StatefulSet is another one and claims 2Gi",
         MINUTE,
@@ -218,6 +203,21 @@ fn with_when_scaled_retain_volumes_stay_and_are_used_again_but_never_what_is_on_
         ensure!(now.get("c-0") == ids.get("c-0"), "c-0 is another member");
         agree(&cluster).await
     })
+}
+
+/// Waits until every claim asks for this size.
+async fn all_ask_for(stage: &Stage, size: &str) -> Result<()> {
+    until(format!("every claim asks for {size}"), MINUTE, || async {
+        let claims = stage.list::<PersistentVolumeClaim>().await?;
+        let asked: Vec<Option<String>> = claims.iter().map(requested).collect();
+        ensure!(
+            asked.iter().all(|asked| asked.as_deref() == Some(size)),
+            "{asked:?}"
+        );
+        Ok(asked.len() == 3)
+    })
+    .await
+    .map(drop)
 }
 
 /// Every member by itself has every key as it was written last.
