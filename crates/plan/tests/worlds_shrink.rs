@@ -2,6 +2,7 @@
 
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
+use testkit::{Run, World};
 
 #[test]
 fn a_cluster_shrinks_by_every_edit_of_its_size() {
@@ -98,4 +99,43 @@ fn an_object_created_anew_smaller_resumes_and_shrinks() {
         assert!(cluster.acknowledged >= acknowledged && run.world.clusters.len() == 1);
         assert_eq!(run.world.healthy_voters(), 1);
     }
+}
+
+#[test]
+fn every_cycle_of_sizes_survives_a_kill_at_every_write() {
+    for (minor, sizes) in [
+        (6, [1, 3, 1, 0, 1].as_slice()),
+        (5, [1, 3, 1, 0, 1].as_slice()),
+        (6, [0, 1, 3, 5, 3, 1, 0].as_slice()),
+        (6, [3, 0, 5, 0, 1].as_slice()),
+    ] {
+        let world = World::new(sizes[0], minor, 9);
+        let play = |run: &mut Run<'_>| {
+            let mut turns = run.settle(BOUND)?;
+            for size in &sizes[1..] {
+                run.world.resize(*size);
+                turns += run.settle(BOUND)?;
+            }
+            let voters = run.world.healthy_voters();
+            let wanted = usize::try_from(sizes[sizes.len() - 1]).map_err(|e| e.to_string())?;
+            let same = run.world.clusters.len() == 1 && voters == wanted;
+            same.then_some(turns)
+                .ok_or_else(|| format!("{voters} voters"))
+        };
+        let played = killed_at_every_write(&world, &play).unwrap();
+        println!("{sizes:?}: {played} kills");
+    }
+}
+
+#[test]
+fn rapid_edits_survive_a_kill_at_every_write() {
+    let mut run = settled(3, 6, 5);
+    run.world.writes = 0;
+    killed_at_every_write(&run.world, &|run| {
+        run.world.resize(7);
+        run.turns(7);
+        run.world.resize(5);
+        run.settle(BOUND)
+    })
+    .unwrap();
 }

@@ -143,6 +143,7 @@ fn tools_come_as_an_ephemeral_container_that_restricted_pod_security_lets_in() {
         container,
         json!({
             "name": "debug", "image": "nicolaka/netshoot", "command": ["sleep", "infinity"],
+            "imagePullPolicy": "IfNotPresent",
             "targetContainerName": "etcd",
             "securityContext": {
                 "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
