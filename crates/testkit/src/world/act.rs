@@ -84,6 +84,10 @@ impl World {
             }
             Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
             Step::RestartPod { ordinal, uid } => {
+                // Who may be restarted may have been taken back since.
+                if look.revision != self.object.revision {
+                    return Ok(Outcome::NotNow("it has changed since".to_owned()));
+                }
                 let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *uid);
                 if pod.is_some() {
                     self.attempt(|world| world.restart(*ordinal))?;
