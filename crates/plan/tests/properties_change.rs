@@ -9,11 +9,11 @@ use plan::{Step, decide, invariants};
 use proptest::prelude::*;
 use testkit::Scene;
 use testkit::scene::{Claimed, Does, LARGE, Listed, Made, SMALL, Sized, Slot, Trial, pod_uid};
-use testkit::strategies::{adopted_scene, changing_scene, scene};
+use testkit::strategies::{adopted_scene, changing_scene, scene, waiting_scene};
 
 /// Rollouts of every kind, and everything else.
 fn rollouts() -> impl Strategy<Value = Scene> {
-    prop_oneof![3 => changing_scene(), 1 => scene()]
+    prop_oneof![3 => changing_scene(), 3 => waiting_scene(), 1 => scene()]
 }
 
 /// Who is restarted, or written down to be restarted next.
