@@ -19,10 +19,11 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::{
     Result, annotations,
     args::Gate,
-    judge::{IdentityFile, Log, Seen, Verdict, Wal, judge},
+    judge::{IdentityFile, Log, Place, Seen, Verdict, Wal, judge},
     look,
     outcome::{self, Exit, Fault},
     permit::{self, Offer, Permit, Start, Wait},
+    removed,
     serve::{Answers, Server},
     start,
     telemetry::{Level, log},
@@ -41,12 +42,13 @@ const LONGEST_ANNOTATIONS: u64 = 2 << 20;
 pub(crate) fn run(args: &Gate) -> Result<()> {
     let stop = Stop::register()?;
     start::check_binary(&args.etcd)?;
+    let removed = removed::honour(args, &read_annotations(args))?;
     while !stop.is_asked() {
         let seen = look::look(&args.volume)?;
         let start = if judge(&seen, &args.cluster_uid) == Verdict::Start {
             Start::OnData
         } else {
-            let Some(permit) = wait(args, &seen, &stop)? else {
+            let Some(permit) = wait(args, &seen, &removed, &stop)? else {
                 continue;
             };
             if look::look(&args.volume)? != seen {
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
                 );
                 continue;
             }
-            volume::prepare(&args.volume, &permit)?;
+            volume::prepare(&args.volume, seen.place, &permit)?;
             permit.start
         };
         if !stop.is_asked() {
@@ -74,10 +76,12 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
 
 /// Waits for a permit; `None` when there is none to wait for: a stop was asked for, or a second, longer
 /// look found nothing to wait for. The server's port is free again once this returns.
-fn wait(args: &Gate, seen: &Seen, stop: &Stop) -> Result<Option<Permit>> {
+fn wait(args: &Gate, seen: &Seen, removed: &str, stop: &Stop) -> Result<Option<Permit>> {
     let mut seen = seen.clone();
     if matches!(seen.wal, Wal::Head(_)) {
-        seen.log = Some(look::look_at_log(&args.volume, &|| stop.is_asked())?);
+        seen.log = Some(look::look_at_log(&args.volume, seen.place, &|| {
+            stop.is_asked()
+        })?);
     }
     let Verdict::Wait(state, detail) = judge(&seen, &args.cluster_uid) else {
         return Ok(None);
@@ -94,7 +98,7 @@ fn wait(args: &Gate, seen: &Seen, stop: &Stop) -> Result<Option<Permit>> {
         state,
         nonce: make_nonce()?,
         pod_uid: args.pod_uid.clone(),
-        detail,
+        detail: detail + removed,
         data: describe_data(&seen),
     };
     let listen = server
@@ -146,6 +150,7 @@ fn consider(
         Offer::Unreadable(why) => return Err(format!("it cannot be read: {why}")),
         Offer::Grant(grant) => grant,
     };
+    removed::check(file, &grant)?;
     let head = match seen.wal {
         Wal::Head(head) => Some(head),
         Wal::Absent | Wal::Unreadable(_) => None,
@@ -201,9 +206,11 @@ fn describe_data(seen: &Seen) -> Option<Data> {
         term: last.term,
         index: last.index,
         commit: *commit,
-        identity: match &seen.identity {
-            IdentityFile::Says(identity) => Some(identity.clone()),
-            IdentityFile::Absent | IdentityFile::Unreadable(_) => None,
+        identity: match (seen.place, &seen.identity) {
+            (Place::Data, IdentityFile::Says(identity)) => Some(identity.clone()),
+            (Place::Data, IdentityFile::Absent | IdentityFile::Unreadable(_)) => None,
+            // Whatever it says, it was not written for this data.
+            (Place::Root, _any) => None,
         },
     })
 }

@@ -11,16 +11,25 @@ mod tests;
 /// What was seen on the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
+    /// Where the rest was seen.
+    pub(crate) place: Place,
     /// The newest WAL file.
     pub(crate) wal: Wal,
     /// Whether a database or a snapshot lies in `member/snap`.
     pub(crate) database: bool,
-    /// Whether etcd's files lie at the root of the volume, where another operator had its data directory.
-    pub(crate) elsewhere: bool,
     /// The identity file beside the data.
     pub(crate) identity: IdentityFile,
     /// How far the log goes; read only when the head alone did not suffice to start.
     pub(crate) log: Option<Log>,
+}
+
+/// Where on the volume etcd's files lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In `data/`, where this agent starts etcd.
+    Data,
+    /// In the volume's root, where an earlier operator started it. Nothing lies in `data/`.
+    Root,
 }
 
 /// The newest WAL file.
@@ -71,30 +80,39 @@ pub(crate) enum Verdict {
 ///
 /// Invariant: `Start` needs a readable WAL; an empty directory always waits
 /// (`nothing_starts_without_a_wal_that_names_us`). A damaged tail of our own log is etcd's to judge:
-/// it repairs what it can and exits otherwise, and looking that deep on every start would cost.
+/// it repairs what it can and exits otherwise, and looking that deep on every start would cost. Data in
+/// the volume's root waits whatever the identity file says: that file was written for other data
+/// (`data_in_the_root_waits_whatever_the_identity_file_says`).
 pub(crate) fn judge(seen: &Seen, cluster_uid: &str) -> Verdict {
     let head = match &seen.wal {
         Wal::Absent if seen.database => {
-            let detail = format!("a database without any WAL{}", describe(&seen.identity));
+            let (place, identity) = (name(seen.place), describe(&seen.identity));
+            let detail = format!("a database without any WAL{place}{identity}");
             return Verdict::Wait(State::Damaged, detail);
-        }
-        // Starting beside it would look to its owner as if it were lost.
-        Wal::Absent if seen.elsewhere => {
-            let detail = "data of another layout lies at the root of the volume (member/), where \
-                          this agent does not look";
-            return Verdict::Wait(State::Damaged, detail.into());
         }
         Wal::Absent => {
             let detail = format!("the data directory is empty{}", describe(&seen.identity));
             return Verdict::Wait(State::Empty, detail);
         }
         Wal::Unreadable(why) => {
-            let detail = format!("the WAL cannot be read: {why}{}", describe(&seen.identity));
+            let (place, identity) = (name(seen.place), describe(&seen.identity));
+            let detail = format!("the WAL{place} cannot be read: {why}{identity}");
             return Verdict::Wait(State::Damaged, detail);
         }
         Wal::Head(head) => head,
     };
-    let Some((state, detail)) = doubt(head, &seen.identity, cluster_uid) else {
+    let doubt = match seen.place {
+        Place::Data => doubt(head, &seen.identity, cluster_uid),
+        Place::Root => Some((
+            State::Unidentified,
+            format!(
+                "data{}, as an earlier operator left it{}",
+                name(seen.place),
+                describe(&seen.identity)
+            ),
+        )),
+    };
+    let Some((state, detail)) = doubt else {
         return Verdict::Start;
     };
     match &seen.log {
@@ -145,6 +163,14 @@ fn doubt(head: &Head, identity: &IdentityFile, cluster_uid: &str) -> Option<(Sta
 /// An ID as etcd prints it; zero is no ID.
 pub(crate) fn parse_id(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok().filter(|id| *id != 0)
+}
+
+/// A place that a person would not expect.
+fn name(place: Place) -> &'static str {
+    match place {
+        Place::Data => "",
+        Place::Root => " in the volume's root (member/)",
+    }
 }
 
 /// What the identity file adds when the data itself says nothing.

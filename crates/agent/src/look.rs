@@ -9,9 +9,10 @@ use std::{
 
 use crate::{
     Result,
-    judge::{IdentityFile, Log, Seen, Wal},
+    judge::{IdentityFile, Log, Place, Seen, Wal},
     outcome::{Exit, Fault},
-    wal::{self, Tail, Unreadable},
+    volume,
+    wal::{self, Head, Tail, Unreadable},
 };
 
 /// An identity file is some 200 bytes; more than this is not ours.
@@ -21,21 +22,43 @@ const LONGEST_IDENTITY: u64 = 64 << 10;
 pub(crate) fn look(volume: &Path) -> Result<Seen> {
     // A volume that is not mounted must not pass for an empty one.
     fs::read_dir(volume).map_err(|error| unreadable(volume, &error))?;
-    let data = volume.join("data");
-    Ok(Seen {
-        wal: look_at_wal(&data)?,
-        database: has_database(&data.join("member/snap"))?,
-        elsewhere: has_database(&volume.join("member/snap"))?
-            || !names(&volume.join("member/wal"))?.is_empty(),
+    let mut seen = Seen {
+        place: Place::Data,
+        wal: look_at_wal(volume, Place::Data)?,
+        database: has_database(volume, Place::Data)?,
         identity: look_at_identity(&volume.join("identity.json"))?,
         log: None,
+    };
+    // Our own data is never passed over for something in the root.
+    if seen.wal == Wal::Absent && !seen.database {
+        let (wal, database) = (
+            look_at_wal(volume, Place::Root)?,
+            has_database(volume, Place::Root)?,
+        );
+        if wal != Wal::Absent || database {
+            seen = Seen {
+                place: Place::Root,
+                wal,
+                database,
+                ..seen
+            };
+        }
+    }
+    Ok(seen)
+}
+
+/// Who wrote the log in one place; `None` when there is none that says.
+pub(crate) fn look_at_head(volume: &Path, place: Place) -> Result<Option<Head>> {
+    Ok(match look_at_wal(volume, place)? {
+        Wal::Head(head) => Some(head),
+        Wal::Absent | Wal::Unreadable(_) => None,
     })
 }
 
 /// How far the log goes: the newest file, and the one before it as long as the newest alone does not
 /// say. Bounded by [`wal::LONGEST_SCAN`] each.
-pub(crate) fn look_at_log(volume: &Path, stop: &dyn Fn() -> bool) -> Result<Log> {
-    let files = list_wal(&volume.join("data"))?.files;
+pub(crate) fn look_at_log(volume: &Path, place: Place, stop: &dyn Fn() -> bool) -> Result<Log> {
+    let files = list_wal(volume, place)?.files;
     let mut found = Tail::default();
     for (age, path) in files.iter().rev().take(2).enumerate() {
         let read = |file: File| {
@@ -81,8 +104,8 @@ struct WalFiles {
     misnamed: Option<String>,
 }
 
-fn list_wal(data: &Path) -> Result<WalFiles> {
-    let directory = data.join("member/wal");
+fn list_wal(volume: &Path, place: Place) -> Result<WalFiles> {
+    let directory = volume::member(volume, place).join("wal");
     let mut listed = WalFiles {
         files: Vec::new(),
         misnamed: None,
@@ -104,8 +127,8 @@ fn list_wal(data: &Path) -> Result<WalFiles> {
     Ok(listed)
 }
 
-fn look_at_wal(data: &Path) -> Result<Wal> {
-    let listed = list_wal(data)?;
+fn look_at_wal(volume: &Path, place: Place) -> Result<Wal> {
+    let listed = list_wal(volume, place)?;
     let Some(newest) = listed.files.last() else {
         // etcd takes any `*.wal` for a sign of data.
         return Ok(listed.misnamed.map_or(Wal::Absent, |name| {
@@ -128,12 +151,13 @@ fn look_at_wal(data: &Path) -> Result<Wal> {
 }
 
 /// A backend, or a snapshot that etcd could build one from.
-fn has_database(directory: &Path) -> Result<bool> {
+fn has_database(volume: &Path, place: Place) -> Result<bool> {
+    let directory = volume::member(volume, place).join("snap");
     let is_database = |name: &String| {
         // `.snap` alone, or `.snap.db`: a database that a leader sent.
         name == "db" || [".snap", ".snap.db"].iter().any(|end| name.ends_with(end))
     };
-    Ok(names(directory)?.iter().any(is_database))
+    Ok(names(&directory)?.iter().any(is_database))
 }
 
 fn look_at_identity(path: &Path) -> Result<IdentityFile> {

@@ -3,7 +3,7 @@
 //! must never be the reason why a healthy member does not start.
 //!
 //! Entry points: [`gate::run`] is the story, [`judge::judge`] and [`permit::permit`] are all of the
-//! judgement. Nothing here talks to Kubernetes, resolves names or deletes data.
+//! judgement. Nothing here talks to Kubernetes, resolves names or deletes data that could be read.
 
 mod annotations;
 mod args;
@@ -15,6 +15,7 @@ mod outcome;
 mod permit;
 mod probe;
 mod protobuf;
+mod removed;
 mod serve;
 mod start;
 mod telemetry;

@@ -1,6 +1,8 @@
 //! The CRD as it is installed: what the derive makes, plus defaults, the CEL table, and what Kubernetes
 //! wants said differently than JSON Schema does.
 
+mod bounds;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use serde_json::{Value, json};
@@ -8,10 +10,6 @@ use serde_json::{Value, json};
 use crate::intent::{DEFAULT_REPOSITORY, DEFAULT_SIZE, DEFAULT_STORAGE};
 use crate::rules::{self, CelRule};
 use crate::{EtcdCluster, EtcdVersion};
-
-/// CEL needs to know how large things can be before it lets a rule run over them.
-const MAX_PROPERTIES: u64 = 8;
-const MAX_TEXT: u64 = 512;
 
 /// Why the CRD could not be made; only a mistake in this crate can be the reason.
 #[derive(Debug, thiserror::Error)]
@@ -38,11 +36,8 @@ pub fn etcd_cluster() -> Result<CustomResourceDefinition, CrdError> {
     for (path, default) in defaults() {
         set(schema, path, "default", default)?;
     }
-    for path in TEXTS {
-        set(schema, path, "maxLength", json!(MAX_TEXT))?;
-    }
-    for path in MAPS {
-        set(schema, path, "maxProperties", json!(MAX_PROPERTIES))?;
+    for (path, key, value) in bounds::all() {
+        set(schema, path, key, value)?;
     }
     let conditions = &["status", "conditions"];
     set(schema, conditions, "x-kubernetes-list-type", json!("map"))?;
@@ -76,49 +71,6 @@ fn defaults() -> Vec<(&'static [&'static str], Value)> {
         (&["spec", "security", "tls", "autoTLS"], json!(true)),
     ]
 }
-
-const TEXTS: &[&[&str]] = &[
-    &["spec", "image", "tag"],
-    &["spec", "image", "digest"],
-    &["spec", "version"],
-    &["spec", "repository"],
-    &["spec", "storage", "storageClassName"],
-    &[
-        "spec",
-        "storage",
-        "volumeClaimTemplate",
-        "spec",
-        "storageClassName",
-    ],
-    &[
-        "spec",
-        "storage",
-        "volumeClaimTemplate",
-        "spec",
-        "volumeMode",
-    ],
-];
-
-const MAPS: &[&[&str]] = &[
-    &["spec", "resources", "requests"],
-    &["spec", "resources", "limits"],
-    &[
-        "spec",
-        "storage",
-        "volumeClaimTemplate",
-        "spec",
-        "resources",
-        "requests",
-    ],
-    &[
-        "spec",
-        "storage",
-        "volumeClaimTemplate",
-        "spec",
-        "resources",
-        "limits",
-    ],
-];
 
 fn property<'a>(schema: &'a mut Value, path: &[&str]) -> Result<&'a mut Value, CrdError> {
     let mut at = schema;

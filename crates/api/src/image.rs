@@ -8,7 +8,8 @@ use crate::intent::{DEFAULT_REPOSITORY, InvalidSpec};
 use crate::v1alpha1::cluster::EtcdClusterSpec;
 use crate::{EtcdVersion, names};
 
-/// How an image is laid out.
+/// How the image is laid out. When absent it is found from the repository: `Bitnami` if that contains `bitnami`, else
+/// `Official`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -19,7 +20,7 @@ pub enum Flavour {
     Bitnami,
 }
 
-/// When the kubelet pulls.
+/// When the kubelet pulls the image; as Kubernetes does it when absent.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

@@ -2,18 +2,23 @@
 //! API server has refused most nonsense already ([`crate::rules`]); what was stored before those rules
 //! existed is judged here.
 
+mod pod;
 mod storage;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use thiserror::Error;
 
 use crate::image::ImageIntent;
-use crate::v1alpha1::cluster::{EtcdClusterSpec, Resources};
+use crate::v1alpha1::access::Access;
+use crate::v1alpha1::cluster::{Debug, EtcdClusterSpec, Resources};
+use crate::v1alpha1::etcd::Etcd;
 use crate::{EtcdVersion, Quantity};
 
+pub use pod::PodIntent;
 pub use storage::StorageIntent;
 
 /// Repository of the official image.
@@ -39,6 +44,14 @@ pub struct ClusterIntent {
     pub storage: StorageIntent,
     /// Requests and limits of the etcd container, as they were written; see [`ClusterIntent::requests`].
     pub resources: Resources,
+    /// Settings of etcd, as they were written.
+    pub etcd: Etcd,
+    /// Where and how pods run; shared, because intents are copied with every look.
+    pub pod: Arc<PodIntent>,
+    /// How clients outside reach the cluster, as it was written.
+    pub access: Access,
+    /// A container with tools beside etcd; absent unless it is switched on.
+    pub debug: Option<Debug>,
     /// Another release may be reached through releases between.
     pub allow_intermediate: bool,
     /// The last wish that every member be restarted, from an annotation of the object and not from its spec:
@@ -63,6 +76,24 @@ pub enum InvalidSpec {
     /// Storage size.
     #[error("spec.storage.size is {0:?}: write a quantity such as 10Gi")]
     StorageSize(String),
+    /// Another quantity.
+    #[error("spec.etcd.{field} is {text:?}: write a quantity such as 2Gi")]
+    Quantity {
+        /// Where.
+        field: &'static str,
+        /// What was written.
+        text: String,
+    },
+    /// A volume or a container that Kubernetes would not understand.
+    #[error("{field} {name:?} cannot be used: {why}: write it as a pod has it")]
+    Item {
+        /// Which list.
+        field: &'static str,
+        /// Which of it.
+        name: String,
+        /// Why not.
+        why: String,
+    },
 }
 
 impl ClusterIntent {
@@ -76,6 +107,10 @@ impl ClusterIntent {
             image: ImageIntent::parse(spec)?,
             storage: storage::parse(spec.storage.as_ref())?,
             resources: spec.resources.clone().unwrap_or_default(),
+            etcd: parse_etcd(spec.etcd.as_ref())?,
+            pod: Arc::new(pod::parse(spec.pod.as_ref())?),
+            access: spec.access.clone().unwrap_or_default(),
+            debug: spec.debug.clone().filter(|debug| debug.enabled),
             allow_intermediate: upgrade.allow_intermediate,
             restarted_at: None,
         })
@@ -109,9 +144,12 @@ impl ClusterIntent {
         self.quota_for(self.storage.bytes_in_force())
     }
 
-    /// etcd's quota in bytes if volumes had this size.
+    /// etcd's quota in bytes if volumes had this size; what was written wins.
     pub fn quota_for(&self, bytes: u64) -> u64 {
-        storage::quota(bytes)
+        let written = self.etcd.quota_backend_bytes.as_ref();
+        written
+            .and_then(Quantity::value)
+            .unwrap_or_else(|| storage::quota(bytes))
     }
 }
 
@@ -134,6 +172,23 @@ fn parse_version(version: Option<&str>) -> Result<EtcdVersion, InvalidSpec> {
     EtcdVersion::parse(written)
         .filter(|version| EtcdVersion::SUPPORTED_MINORS.contains(&version.minor))
         .ok_or_else(|| InvalidSpec::Version(written.to_owned()))
+}
+
+fn parse_etcd(etcd: Option<&Etcd>) -> Result<Etcd, InvalidSpec> {
+    let etcd = etcd.cloned().unwrap_or_default();
+    for (field, written) in [
+        ("quotaBackendBytes", &etcd.quota_backend_bytes),
+        ("maxRequestBytes", &etcd.max_request_bytes),
+    ] {
+        if let Some(quantity) = written
+            .as_ref()
+            .filter(|quantity| quantity.value().is_none())
+        {
+            let text = quantity.to_string();
+            return Err(InvalidSpec::Quantity { field, text });
+        }
+    }
+    Ok(etcd)
 }
 
 fn default_requests() -> BTreeMap<String, Quantity> {

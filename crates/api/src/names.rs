@@ -13,6 +13,8 @@ pub const METRICS_PORT: u16 = 2381;
 pub const ETCD_CONTAINER: &str = "etcd";
 /// Name of the init container that brings the agent.
 pub const AGENT_CONTAINER: &str = "agent";
+/// Name of the ephemeral container with tools.
+pub const DEBUG_CONTAINER: &str = "debug";
 /// Name of the claim template, and prefix of every claim.
 pub const CLAIM_TEMPLATE: &str = "data";
 
@@ -24,6 +26,16 @@ pub fn peer_service(cluster: &str) -> String {
 /// Service for clients.
 pub fn client_service(cluster: &str) -> String {
     format!("{cluster}-client")
+}
+
+/// Service on a port of every node.
+pub fn nodeport_service(cluster: &str) -> String {
+    format!("{cluster}-nodeport")
+}
+
+/// Service with a load balancer; `-loadbalancer` would not fit behind the longest name.
+pub fn load_balancer_service(cluster: &str) -> String {
+    format!("{cluster}-lb")
 }
 
 /// Pod and member of an ordinal.
@@ -107,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_peer_url_names_its_ordinal_with_and_without_a_domain() {
-        let of = |url| ordinal_of_url("db", "ns", url);
+        let of = |url: &str| ordinal_of_url("db", "ns", url);
         assert_eq!(of(&peer_url("db", "ns", 3)), Some(3));
         assert_eq!(of("http://db-1.db-peer.ns.svc.cluster.local:2380"), Some(1));
         assert_eq!(of("https://db-1.db-peer.ns.svc:2380"), Some(1));
@@ -119,7 +131,14 @@ mod tests {
     #[test]
     fn every_derived_name_of_the_longest_cluster_name_fits() {
         let name = "a".repeat(MAX_NAME);
-        assert!(client_service(&name).len() <= 63 && peer_service(&name).len() <= 63);
+        for service in [
+            client_service(&name),
+            peer_service(&name),
+            nodeport_service(&name),
+            load_balancer_service(&name),
+        ] {
+            assert!(service.len() <= 63, "{service}");
+        }
         assert!(member(&name, 8).len() + 1 + 8 <= 63);
     }
 }

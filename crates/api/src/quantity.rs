@@ -14,11 +14,7 @@ pub struct Quantity(pub String);
 impl Quantity {
     /// The value in whole units (bytes, for storage), rounded up; `None` if it is no quantity.
     pub fn value(&self) -> Option<u64> {
-        let text = self.0.as_str();
-        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '+');
-        let (number, suffix) = split.map_or((text, ""), |at| text.split_at(at));
-        let number: f64 = number.parse().ok()?;
-        let scaled = number * scale(suffix)?;
+        let scaled = self.scaled()?;
         // Quantities of interest are far below 2^53, where f64 is exact.
         (0.0..9.0e15).contains(&scaled).then(|| {
             #[expect(
@@ -30,6 +26,23 @@ impl Quantity {
             let whole = scaled.ceil() as u64;
             whole
         })
+    }
+
+    /// Whether both are the same amount, however it is written: `1.5` and `1500m`, `1024Mi` and `1Gi`.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self.scaled(), other.scaled()) {
+            // What is written with three decimals at most differs by more than what a product can be off.
+            (Some(one), Some(other)) => (one - other).abs() <= one.abs() * 1e-12,
+            _no_quantity => self == other,
+        }
+    }
+
+    fn scaled(&self) -> Option<f64> {
+        let text = self.0.as_str();
+        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '+');
+        let (number, suffix) = split.map_or((text, ""), |at| text.split_at(at));
+        let number: f64 = number.parse().ok()?;
+        Some(number * scale(suffix)?)
     }
 }
 
@@ -116,6 +129,15 @@ mod tests {
         ] {
             assert_eq!(Quantity(text.into()).value(), value, "{text}");
         }
+    }
+
+    #[test]
+    fn the_same_amount_may_be_written_in_several_ways() {
+        let same = |one: &str, other: &str| Quantity(one.into()).is_same(&Quantity(other.into()));
+        assert!(same("1024Mi", "1Gi") && same("1.5", "1500m") && same("2.3", "2300m"));
+        assert!(same("lots", "lots") && !same("lots", "more"));
+        assert!(!same("100m", "200m"), "both are less than one");
+        assert!(!same("0", "1m") && same("0", "0m"));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! The CEL rules of the CRD, in tables: where, what, and the sentence a user gets. They are put into the generated
 //! schema by [`crate::crd`] and tried against a real API server.
 
+mod access;
+mod etcd;
 mod image;
+mod pod;
 mod spec;
 mod storage;
 mod upgrade;
@@ -58,7 +61,15 @@ const QUANTITY: &str = "type(self) == int ? self >= 0 : isQuantity(self) && quan
 const QUANTITY_MESSAGE: &str =
     "not a quantity: write a number with a unit, such as 10Gi, 512Mi or 100m";
 
-const TABLES: &[&[CelRule]] = &[spec::RULES, image::RULES, upgrade::RULES, storage::RULES];
+const TABLES: &[&[CelRule]] = &[
+    spec::RULES,
+    image::RULES,
+    upgrade::RULES,
+    storage::RULES,
+    etcd::RULES,
+    pod::RULES,
+    access::RULES,
+];
 
 /// All rules.
 pub fn all() -> impl Iterator<Item = &'static CelRule> {

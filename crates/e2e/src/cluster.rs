@@ -199,6 +199,46 @@ impl Cluster {
         Ok(answers.pop().flatten())
     }
 
+    /// Asks for another size.
+    pub async fn resize(&self, size: u32) -> Result<()> {
+        let patch = format!(r#"{{"spec":{{"size":{size}}}}}"#);
+        let answer = self.stage.commands.patch(&self.name, &patch).await?;
+        answer.accepted().map(drop)
+    }
+
+    /// Waits until every pod has been replaced and all of them are ready members of `size`.
+    pub async fn replaced(&self, before: &BTreeMap<String, Pod>, size: u32) -> Result<Duration> {
+        let size = usize::try_from(size)?;
+        let what = format!("every pod of {} is another one", self.name);
+        until(what, MINUTE * 3, || async {
+            let pods = self.pods().await?;
+            let former: Vec<&String> = pods
+                .iter()
+                .filter(|(name, pod)| {
+                    let old = before.get(*name);
+                    old.is_some_and(|old| old.metadata.uid == pod.metadata.uid)
+                })
+                .map(|(name, _)| name)
+                .collect();
+            anyhow::ensure!(former.is_empty(), "still there: {former:?}");
+            Ok(pods.len() == size)
+        })
+        .await?;
+        self.ready_within(MINUTE * 2).await
+    }
+
+    /// Sets an annotation of the object, or removes it.
+    pub async fn annotate(&self, name: &str, value: Option<&str>) -> Result<()> {
+        let word = match value {
+            Some(value) => format!("{name}={value}"),
+            None => format!("{name}-"),
+        };
+        let kind = "etcdclusters.etcd.etcd.io";
+        let arguments = ["annotate", "--overwrite", kind, &self.name, &word];
+        let answer = self.stage.commands.kubectl(&arguments).await?;
+        answer.accepted().map(drop)
+    }
+
     /// Deletes exactly this pod, at once.
     pub async fn kill(&self, pod: &Pod) -> Result<()> {
         let name = pod

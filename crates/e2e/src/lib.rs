@@ -6,26 +6,30 @@
 mod cluster;
 mod commands;
 mod fixtures;
+mod load;
 mod operator;
+mod predecessor;
 mod remains;
 mod schema;
 mod stage;
 mod story;
 mod truth;
 mod wait;
-mod writer;
+mod witness;
 
 pub use cluster::Cluster;
 pub use commands::{Answer, Commands};
 pub use fixtures::{document, documents};
+pub use load::{Gap, LIMIT, Load, Report};
 pub use operator::Operator;
+pub use predecessor::Predecessor;
 pub use remains::nothing_is_left;
 pub use schema::without_rules;
 pub use stage::Stage;
 pub use story::{Failed, Played, deep, story, tell};
-pub use truth::{check_truth, comes_true};
-pub use wait::{MINUTE, until};
-pub use writer::{Writer, Written};
+pub use truth::{check_truth, check_truth_of_any_life, comes_true};
+pub use wait::{MINUTE, stays, until};
+pub use witness::{Seen, Witness};
 
 /// Where the operator lives.
 pub const OPERATOR_NAMESPACE: &str = "etcd-operator-system";

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 /// How long most things may take on a small machine that does three of them at once.
 pub const MINUTE: Duration = Duration::from_mins(1);
@@ -35,4 +35,22 @@ where
             bail!("not so after {patience:?}: {what}{last}");
         }
     }
+}
+
+/// Asks for a while, and fails at the first answer that is not `Ok(true)`.
+pub async fn stays<F>(what: impl Display, time: Duration, mut ask: impl FnMut() -> F) -> Result<()>
+where
+    F: Future<Output = Result<bool>>,
+{
+    let begin = Instant::now();
+    let mut ticks = tokio::time::interval(PERIOD);
+    while begin.elapsed() < time {
+        ticks.tick().await;
+        ensure!(
+            ask().await?,
+            "no longer so after {:?}: {what}",
+            begin.elapsed()
+        );
+    }
+    Ok(())
 }

@@ -2,7 +2,6 @@
 //! needed.
 
 use anyhow::{Context, Result};
-use api::v1alpha1::status::Phase;
 use e2e::{Played, Stage, document, story};
 use serde_json::{Value, json};
 
@@ -111,66 +110,6 @@ fn a_name_that_services_and_labels_cannot_carry_is_refused() -> Played {
 }
 
 #[test]
-fn once_a_cluster_has_formed_a_change_that_this_release_cannot_carry_out_is_refused() -> Played {
-    story(|stage| async move {
-        formed(&stage).await?;
-        let refused: Vec<(Value, &[&str])> = vec![
-            (
-                json!({"version": "v3.7.3"}),
-                &["cannot be changed yet", "another image"],
-            ),
-            (
-                json!({"repository": "gcr.io/etcd-development/etcd"}),
-                &["cannot be changed yet", "another image"],
-            ),
-            (
-                json!({"storage": {"size": "2Gi"}}),
-                &["cannot be changed yet", "resize"],
-            ),
-            (
-                json!({"storage": {"storageClassName": "fast"}}),
-                &["cannot be changed yet"],
-            ),
-            (
-                json!({"storage": {"storageClassName": null}}),
-                &["cannot be changed yet"],
-            ),
-            (json!({"storage": null}), &["cannot be changed yet"]),
-            (
-                json!({"resources": {"requests": {"cpu": "1"}}}),
-                &["resources cannot be changed yet"],
-            ),
-            (
-                json!({"resources": null}),
-                &["resources cannot be changed yet"],
-            ),
-            (
-                json!({"security": {"tls": {"enabled": true}}}),
-                &["TLS", "plaintext"],
-            ),
-        ];
-        let mut wrong = Vec::new();
-        for (change, words) in refused {
-            let answer = edit(&stage, &change).await?;
-            if let Err(error) = answer.refused_with(words) {
-                wrong.push(format!("{change}: {error:#}"));
-            }
-        }
-        anyhow::ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
-        all_accepted(
-            &stage,
-            vec![
-                json!({"storage": {"claimPolicy": {"whenDeleted": "Delete"}}}),
-                json!({"storage": {"claimPolicy": {"whenDeleted": "Retain"}}}),
-                json!({"storage": {"claimPolicy": null}}),
-                json!({"security": {"tls": {"enabled": false}}}),
-            ],
-        )
-        .await
-    })
-}
-
-#[test]
 fn before_a_cluster_has_formed_its_spec_can_be_mended_and_its_size_may_change() -> Played {
     story(|stage| async move {
         large(&stage).await?;
@@ -196,30 +135,6 @@ async fn all_accepted(stage: &Stage, changes: Vec<Value>) -> Result<()> {
         answer.accepted().with_context(|| change.to_string())?;
     }
     Ok(())
-}
-
-/// A stopped cluster that is told to have formed, so that only admission is at work.
-async fn formed(stage: &Stage) -> Result<()> {
-    let storage = json!({"size": "1Gi", "storageClassName": "standard"});
-    let spec = json!({"size": 0, "version": "v3.6.16", "storage": storage,
-        "resources": {"requests": {"cpu": "100m"}}});
-    stage.create("c", spec).await?.phase(Phase::Stopped).await?;
-    let status = r#"{"status":{"clusterID":"cafe"}}"#;
-    let arguments = [
-        "patch",
-        "etcdclusters.etcd.etcd.io",
-        "c",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        status,
-    ];
-    stage
-        .commands
-        .kubectl(&arguments)
-        .await?
-        .accepted()
-        .map(drop)
 }
 
 /// A cluster that has no room on any node, so that only admission is at work.

@@ -1,7 +1,7 @@
 //! A member, its pod or its volume goes, while a client writes.
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, MINUTE, Played, Stage, Writer, comes_true, story, tell, until};
+use e2e::{Cluster, LIMIT, Load, MINUTE, Played, Stage, comes_true, story, tell, until};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -29,7 +29,7 @@ fn the_first_member_of_3_5_that_lost_its_volume_is_replaced_too() -> Played {
 
 async fn replace(cluster: &Cluster, victim: &str, version: &str) -> Result<()> {
     let old = cluster.member(victim).await?.status().await?;
-    let writer = Writer::start(cluster);
+    let load = Load::start(cluster).await?;
     let claims = cluster.stage.api::<PersistentVolumeClaim>();
     let claim = format!("data-{victim}");
     let uid = claims.get(&claim).await?.metadata.uid;
@@ -47,7 +47,7 @@ async fn replace(cluster: &Cluster, victim: &str, version: &str) -> Result<()> {
     })
     .await?;
     let took = cluster.ready_within(MINUTE).await?;
-    writer.stop().await?;
+    load.finish().await?;
     tell(&format!(
         "{victim} was a voter again, and {:.1} s later the cluster was Ready",
         took.as_secs_f32()
@@ -96,7 +96,7 @@ fn a_killed_pod_comes_back_as_the_same_member_and_a_killed_leader_does_not_stop_
             };
             let pod = cluster.pods().await?.remove(&victim).context("no pod")?;
             let uid = pod.metadata.uid.clone();
-            let writer = Writer::start(&cluster);
+            let load = Load::start_part(&cluster, role).await?;
             cluster.kill(&pod).await?;
             until(format!("{victim} has a new pod"), MINUTE, || async {
                 let pods = cluster.pods().await?;
@@ -109,17 +109,13 @@ fn a_killed_pod_comes_back_as_the_same_member_and_a_killed_leader_does_not_stop_
             .await?;
             // Its status speaks of the former pod until the operator has looked again.
             let took = comes_true(&cluster, 3, "3.6.16").await?;
-            let written = writer.stop().await?;
+            let report = load.finish().await?;
             tell(&format!(
-                "{role} killed: Ready again {:.1} s after it answered, longest gap {:.2} s",
-                took.as_secs_f32(),
-                written.longest_gap.as_secs_f32()
+                "{role} killed: Ready again {:.1} s after it answered",
+                took.as_secs_f32()
             ));
-            ensure!(
-                written.longest_gap.as_secs() < 10,
-                "writes stood still for {:?}",
-                written.longest_gap
-            );
+            // A leader that is killed costs an election, which alone may take longer than the limit.
+            report.assert_gap(if role == "leader" { LIMIT * 5 } else { LIMIT })?;
         }
         comes_true(&cluster, 3, "3.6.16").await.map(drop)
     })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use api::v1alpha1::status::Phase;
-use e2e::{MINUTE, Played, check_truth, nothing_is_left, story, tell, until};
+use e2e::{Load, MINUTE, Played, check_truth, nothing_is_left, story, tell, until};
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
@@ -20,11 +20,13 @@ fn a_deleted_cluster_keeps_its_claims_and_a_new_object_resumes_the_data() -> Pla
         let first = stage.create("c", spec.clone()).await?;
         first.ready().await?;
         first.put("kept", "before the deletion").await?;
+        let load = Load::start(&first).await?;
         let id = first.status().await?.cluster_id;
         first.delete().await?;
         // Anew at once, while the former pods are still going.
         let second = stage.create("c", spec).await?;
         second.ready_within(MINUTE * 2).await?;
+        load.finish().await?;
         ensure!(second.value("kept").await?.as_deref() == Some("before the deletion"));
         let status = second.status().await?;
         ensure!(
@@ -78,6 +80,7 @@ fn a_policy_that_is_switched_to_retain_before_the_deletion_keeps_the_claims() ->
         let cluster = stage.create("c", spec).await?;
         cluster.ready().await?;
         cluster.put("kept", "after all").await?;
+        let load = Load::start(&cluster).await?;
         let retain = r#"{"spec":{"storage":{"claimPolicy":{"whenDeleted":"Retain"}}}}"#;
         stage.commands.patch("c", retain).await?.accepted()?;
         cluster.ready().await?;
@@ -86,6 +89,7 @@ fn a_policy_that_is_switched_to_retain_before_the_deletion_keeps_the_claims() ->
             Ok(claims.get("data-c-0").await?.owner_references().is_empty())
         })
         .await?;
+        load.finish().await?;
         cluster.delete().await?;
         until("the pods are gone", SOON, || async {
             Ok(stage.list::<Pod>().await?.is_empty())

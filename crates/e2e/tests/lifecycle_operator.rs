@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    MINUTE, Operator, Played, Stage, check_truth, nothing_is_left, story, tell, until,
+    Load, MINUTE, Operator, Played, Stage, check_truth, nothing_is_left, story, tell, until,
     without_rules,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -97,6 +97,7 @@ fn after_a_restart_every_cluster_is_looked_after() -> Played {
         }
         let operator = Operator::disturb(&stage.client).await?;
         let play = async {
+            let load = Load::start(&stage.cluster("a")).await?;
             let working = operator.holder().await?;
             operator.kill(&working, None).await?;
             until("another one works", HAND_OVER, || async {
@@ -110,7 +111,7 @@ fn after_a_restart_every_cluster_is_looked_after() -> Played {
             for name in names {
                 stage.cluster(name).ready_within(HAND_OVER).await?;
             }
-            Ok(())
+            load.finish().await.map(drop)
         };
         let outcome = play.await;
         operator.then_restore(outcome).await

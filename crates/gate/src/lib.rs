@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub const PROTOCOL: u32 = 1;
 /// Pod annotation that carries the grant.
 pub const GRANT_ANNOTATION: &str = "etcd.etcd.io/grant";
+/// Pod annotation that names members whose data must never be read again, because they were removed
+/// from the cluster: hexadecimal member IDs, separated by commas. Looked at whenever the agent starts.
+pub const REMOVED_ANNOTATION: &str = "etcd.etcd.io/removed";
 /// Port of the gate, and of etcd's metrics once etcd runs.
 pub const PORT: u16 = 2381;
 /// Path of the report.
@@ -20,7 +23,7 @@ pub enum State {
     Empty,
     /// Valid data that another `EtcdCluster` object left here.
     OtherObject,
-    /// Valid data without an identity file.
+    /// Valid data without an identity file; or in the volume's root, where an earlier operator had it.
     Unidentified,
     /// Valid data whose IDs contradict the identity file.
     Mismatch,

@@ -14,7 +14,7 @@ fn differs(wanted: &Value, live: &Value, path: &str) -> Option<String> {
             let path = format!("{path}.{key}");
             match live.get(key) {
                 Some(live) => differs(wanted, live, &path),
-                None => (!is_nothing(wanted)).then_some(path),
+                None => (!is_nothing(key, wanted)).then_some(path),
             }
         }),
         (Value::Array(wanted), Value::Array(live)) => {
@@ -35,22 +35,33 @@ fn differs(wanted: &Value, live: &Value, path: &str) -> Option<String> {
     }
 }
 
-/// The API server leaves out what is empty.
-fn is_nothing(value: &Value) -> bool {
+/// What counts when it is absent, and as something else than nothing.
+const NEVER_NOTHING: [&str; 6] = [
+    "allowPrivilegeEscalation",
+    "automountServiceAccountToken",
+    "enableServiceLinks",
+    "minAvailable",
+    "readOnlyRootFilesystem",
+    "replicas",
+];
+
+/// The API server leaves out what is empty, zero or false, wherever that means the same as its absence.
+fn is_nothing(key: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::Object(map) => map.values().all(is_nothing),
+        Value::Object(map) => map.iter().all(|(key, value)| is_nothing(key, value)),
         Value::Array(list) => list.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        Value::String(text) => text.is_empty(),
+        Value::Bool(true) => false,
+        Value::Bool(false) => !NEVER_NOTHING.contains(&key),
+        Value::Number(number) => number.as_i64() == Some(0) && !NEVER_NOTHING.contains(&key),
     }
 }
 
 /// The API server rewrites quantities into its canonical form: `1024Mi` becomes `1Gi`.
 fn same_quantity(wanted: &str, live: &str) -> bool {
-    let value = |text: &str| api::Quantity(text.to_owned()).value();
-    wanted.starts_with(|c: char| c.is_ascii_digit())
-        && value(wanted).is_some()
-        && value(wanted) == value(live)
+    let quantity = |text: &str| api::Quantity(text.to_owned());
+    wanted.starts_with(|c: char| c.is_ascii_digit()) && quantity(wanted).is_same(&quantity(live))
 }
 
 #[cfg(test)]
@@ -78,5 +89,21 @@ mod tests {
             None
         );
         assert!(find(&json!({"memory": "1Gi"}), &json!({"memory": "2Gi"})).is_some());
+        assert!(find(&json!({"cpu": "100m"}), &json!({"cpu": "200m"})).is_some());
+    }
+
+    #[test]
+    fn what_the_api_server_leaves_out_is_no_drift_unless_its_absence_says_something_else() {
+        let nothing = json!({"env": [{"name": "A", "value": ""}], "mount": {"readOnly": false},
+            "probe": {"initialDelaySeconds": 0}});
+        let live = json!({"env": [{"name": "A"}], "mount": {}, "probe": {}});
+        assert_eq!(find(&nothing, &live), None);
+        for something in [
+            json!({"automountServiceAccountToken": false}),
+            json!({"minAvailable": 0}),
+            json!({"hostNetwork": true}),
+        ] {
+            assert!(find(&something, &json!({})).is_some(), "{something}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use api::ClusterIntent;
 use api::image::Flavour;
+use api::v1alpha1::etcd::Etcd;
 use serde_json::Value;
 
 use crate::{Kind, Object};
@@ -30,12 +31,24 @@ pub fn template_hash(intent: &ClusterIntent) -> String {
     if let Some(at) = &intent.restarted_at {
         said.insert("restartedAt", Value::from(at.clone()));
     }
-    for (name, value) in [("resources", json(&intent.resources))] {
-        if value.as_object().is_none_or(|map| !map.is_empty()) {
+    for (name, value) in [
+        ("resources", json(&intent.resources)),
+        ("etcd", json(&without_quota(&intent.etcd))),
+        ("pod", json(&intent.pod.settings)),
+    ] {
+        if value != serde_json::json!({}) {
             said.insert(name, value);
         }
     }
     digest(&json(&said))
+}
+
+/// The quota that is in effect stands for the one that was written.
+fn without_quota(etcd: &Etcd) -> Etcd {
+    Etcd {
+        quota_backend_bytes: None,
+        ..etcd.clone()
+    }
 }
 
 /// Identity of what we say about an object beside the parts that are compared or replaced on their own.
@@ -125,6 +138,30 @@ mod tests {
             r#"{"resources":{"requests":{"cpu":"1"}}}"#,
             r#"{"resources":{"limits":{"memory":"1Gi"}}}"#,
             r#"{"storage":{"size":"20Gi"}}"#,
+            r#"{"etcd":{"quotaBackendBytes":"1Gi"}}"#,
+            r#"{"etcd":{"autoCompaction":{"retention":"2h"}}}"#,
+            r#"{"etcd":{"heartbeatIntervalMilliseconds":100,"electionTimeoutMilliseconds":1000}}"#,
+            r#"{"etcd":{"snapshotCount":10000}}"#,
+            r#"{"etcd":{"logLevel":"debug"}}"#,
+            r#"{"etcd":{"maxRequestBytes":"2Mi"}}"#,
+            r#"{"etcd":{"flags":{"max-txn-ops":"256"}}}"#,
+            r#"{"pod":{"labels":{"a":"b"}}}"#,
+            r#"{"pod":{"annotations":{"a":"b"}}}"#,
+            r#"{"pod":{"nodeSelector":{"a":"b"}}}"#,
+            r#"{"pod":{"tolerations":[{"operator":"Exists"}]}}"#,
+            r#"{"pod":{"affinity":{"podAntiAffinity":{}}}}"#,
+            r#"{"pod":{"topologySpreadConstraints":[]}}"#,
+            r#"{"pod":{"priorityClassName":"high"}}"#,
+            r#"{"pod":{"imagePullSecrets":[{"name":"a"}]}}"#,
+            r#"{"pod":{"serviceAccountName":"a"}}"#,
+            r#"{"pod":{"env":[{"name":"A","value":"b"}]}}"#,
+            r#"{"pod":{"volumes":[{"name":"a","emptyDir":{}}]}}"#,
+            r#"{"pod":{"volumeMounts":[{"name":"a","mountPath":"/a"}]}}"#,
+            r#"{"pod":{"containers":[{"name":"a","image":"b"}]}}"#,
+            r#"{"pod":{"securityContext":{"runAsUser":1}}}"#,
+            r#"{"pod":{"containerSecurityContext":{"runAsUser":1}}}"#,
+            r#"{"pod":{"terminationGracePeriodSeconds":60}}"#,
+            r#"{"pod":{"probes":{"liveness":{"periodSeconds":20}}}}"#,
         ] {
             assert_ne!(hash(spec), hash("{}"), "{spec}");
         }
@@ -146,6 +183,12 @@ mod tests {
             r#"{"storage":{"size":"10Gi","storageClassName":"fast"}}"#,
             r#"{"storage":{"claimPolicy":{"whenStopped":"Delete","whenScaled":"Retain","whenDeleted":"Delete"}}}"#,
             r#"{"upgrade":{"allowIntermediate":true}}"#,
+            r#"{"access":{"type":"NodePort","nodePort":30379}}"#,
+            r#"{"access":{"type":"LoadBalancer"}}"#,
+            r#"{"debug":{"enabled":true}}"#,
+            r#"{"etcd":{}}"#,
+            r#"{"etcd":{"quotaBackendBytes":"4Gi"}}"#,
+            r#"{"pod":{}}"#,
         ] {
             assert_eq!(hash(spec), hash("{}"), "{spec}");
         }

@@ -1,7 +1,9 @@
 //! Room 2, the object builders: from what a cluster should be to every Kubernetes object of it. Pure;
 //! one kind per file. Whether and when an object is written is decided elsewhere.
 
+mod access;
 mod claim;
+mod debug;
 pub mod drift;
 mod flags;
 mod hash;
@@ -15,6 +17,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
 
+pub use debug::debug_container;
 pub use hash::template_hash;
 
 /// Whose objects these are.
@@ -86,7 +89,7 @@ pub struct Object {
 }
 
 /// Kind and name of every object of a cluster, in the order of [`build_objects`].
-pub fn list_objects(name: &str, shape: &Shape) -> Vec<(Kind, String)> {
+pub fn list_objects(name: &str, intent: &ClusterIntent, shape: &Shape) -> Vec<(Kind, String)> {
     let claims = shape.claims.iter();
     let claims = claims.map(|n| (Kind::PersistentVolumeClaim, api::names::claim(name, *n)));
     let mut list = vec![
@@ -99,7 +102,23 @@ pub fn list_objects(name: &str, shape: &Shape) -> Vec<(Kind, String)> {
     if shape.client_service {
         list.push((Kind::Service, api::names::client_service(name)));
     }
+    let access = access::wanted(name, intent, shape);
+    list.extend(access.map(|access| (Kind::Service, access)));
     list
+}
+
+/// Kind and name of every object that a cluster may have and that this one should not have now.
+pub fn unwanted_objects(name: &str, intent: &ClusterIntent, shape: &Shape) -> Vec<(Kind, String)> {
+    let wanted = access::wanted(name, intent, shape);
+    let possible = access::KINDS
+        .into_iter()
+        .filter_map(|kind| access::name(name, kind));
+    let client = shape.closing.then(|| api::names::client_service(name));
+    possible
+        .filter(|possible| Some(possible) != wanted.as_ref())
+        .chain(client)
+        .map(|unwanted| (Kind::Service, unwanted))
+        .collect()
 }
 
 /// Every object of a cluster, in the order in which they are written: what a pod needs comes before
@@ -137,6 +156,10 @@ pub fn build_objects(
             &api::names::client_service(name),
             &client,
         )?);
+    }
+    if let Some(access) = access::wanted(name, intent, shape) {
+        let service = access::build(owner, &intent.access, &access);
+        objects.push(object(Kind::Service, &access, &service)?);
     }
     Ok(objects)
 }

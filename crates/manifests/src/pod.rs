@@ -1,59 +1,91 @@
-//! The pod template: the same for every size, so that a size change restarts nobody.
+//! The pod template: the same for every size, so that a size change restarts nobody. What a user says about pods is laid
+//! over what we would do.
+
+mod etcd;
+mod probes;
+mod security;
 
 use std::collections::BTreeMap;
 
-use api::{ClusterIntent, EtcdVersion, labels, names};
+use api::{ClusterIntent, labels, names};
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, DownwardAPIVolumeFile, DownwardAPIVolumeSource,
-    EmptyDirVolumeSource, EnvVar, EnvVarSource, ExecAction, HTTPGetAction, ObjectFieldSelector,
-    PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile,
-    SecurityContext, TopologySpreadConstraint, Volume, VolumeMount,
+    Container, DownwardAPIVolumeFile, DownwardAPIVolumeSource, EmptyDirVolumeSource,
+    ObjectFieldSelector, PodSpec, PodTemplateSpec, ResourceRequirements, TopologySpreadConstraint,
+    Volume, VolumeMount,
 };
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::claim::quantities;
-use crate::{Owner, flags, template_hash};
+use crate::{Owner, template_hash};
 
-/// The unprivileged user that etcd's files belong to.
-const USER: i64 = 65532;
+pub(crate) use security::user;
+
 const AGENT_DIR: &str = "/agent";
 const AGENT: &str = "/agent/etcd-agent";
 const ANNOTATIONS_DIR: &str = "/podinfo";
+/// SIGTERM lets a leader hand over first, which may take 7 s.
+const GRACE_SECONDS: i64 = 30;
 
 pub(crate) fn build(owner: &Owner, intent: &ClusterIntent, agent_image: &str) -> PodTemplateSpec {
+    let pod = &intent.pod.settings;
+    let mut containers = vec![etcd::build(owner, intent)];
+    containers.extend(intent.pod.containers.iter().cloned());
+    let mut all_volumes = volumes();
+    all_volumes.extend(intent.pod.volumes.iter().cloned());
     PodTemplateSpec {
-        metadata: Some(ObjectMeta {
-            labels: Some(labels::object(&owner.name, "database")),
-            annotations: Some(annotations(intent)),
-            ..ObjectMeta::default()
-        }),
+        metadata: Some(metadata(owner, intent)),
         spec: Some(PodSpec {
-            service_account_name: Some(owner.name.clone()),
+            service_account_name: Some(
+                pod.service_account_name
+                    .clone()
+                    .unwrap_or_else(|| owner.name.clone()),
+            ),
             automount_service_account_token: Some(false),
             // A Service called `etcd` would otherwise put ETCD_* variables into the environment.
             enable_service_links: Some(false),
-            // SIGTERM lets a leader hand over first, which may take 7 s.
-            termination_grace_period_seconds: Some(30),
-            security_context: Some(pod_security()),
-            topology_spread_constraints: Some(spread(owner)),
+            termination_grace_period_seconds: Some(
+                pod.termination_grace_period_seconds
+                    .unwrap_or(GRACE_SECONDS),
+            ),
+            security_context: Some(security::pod(intent)),
+            node_selector: given(&pod.node_selector, BTreeMap::is_empty),
+            tolerations: given(&pod.tolerations, Vec::is_empty),
+            affinity: pod.affinity.clone(),
+            topology_spread_constraints: Some(
+                pod.topology_spread_constraints
+                    .clone()
+                    .unwrap_or_else(|| spread(owner)),
+            ),
+            priority_class_name: pod.priority_class_name.clone(),
+            image_pull_secrets: given(&pod.image_pull_secrets, Vec::is_empty),
             init_containers: Some(vec![agent_container(agent_image)]),
-            containers: vec![etcd_container(owner, intent)],
-            volumes: Some(volumes()),
+            containers,
+            volumes: Some(all_volumes),
             ..PodSpec::default()
         }),
     }
 }
 
-/// What a pod was made from. The object's own annotations stay out: each `kubectl apply` changes them.
-fn annotations(intent: &ClusterIntent) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
+/// The object's own labels and annotations stay out: each `kubectl apply` changes them.
+fn metadata(owner: &Owner, intent: &ClusterIntent) -> ObjectMeta {
+    let pod = &intent.pod.settings;
+    let mut all_labels = pod.labels.clone();
+    all_labels.extend(labels::object(&owner.name, "database"));
+    let mut annotations = pod.annotations.clone();
     if let Some(at) = &intent.restarted_at {
-        all.insert(labels::RESTARTED_AT_ANNOTATION.to_owned(), at.clone());
+        annotations.insert(labels::RESTARTED_AT_ANNOTATION.to_owned(), at.clone());
     }
     let template = template_hash(intent);
-    all.insert(labels::TEMPLATE_ANNOTATION.to_owned(), template);
-    all
+    annotations.insert(labels::TEMPLATE_ANNOTATION.to_owned(), template);
+    ObjectMeta {
+        labels: Some(all_labels),
+        annotations: Some(annotations),
+        ..ObjectMeta::default()
+    }
+}
+
+fn given<T: Clone>(value: &T, is_empty: impl Fn(&T) -> bool) -> Option<T> {
+    (!is_empty(value)).then(|| value.clone())
 }
 
 /// Brings the agent's binary into the pod.
@@ -67,116 +99,16 @@ fn agent_container(image: &str) -> Container {
                 .into(),
         ),
         resources: Some(ResourceRequirements {
-            requests: Some(amounts([("cpu", "10m"), ("memory", "16Mi")])),
+            requests: Some(
+                [("cpu", "10m"), ("memory", "16Mi")]
+                    .map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())))
+                    .into(),
+            ),
             ..ResourceRequirements::default()
         }),
         volume_mounts: Some(vec![mount("agent", AGENT_DIR, false)]),
-        security_context: Some(container_security()),
+        security_context: Some(security::container()),
         ..Container::default()
-    }
-}
-
-/// The gate is the entrypoint, so it judges every start of the process; then it becomes etcd.
-fn etcd_container(owner: &Owner, intent: &ClusterIntent) -> Container {
-    let gate = [
-        AGENT,
-        "gate",
-        "--cluster-uid",
-        &owner.uid,
-        "--volume",
-        flags::VOLUME,
-        "--annotations",
-        "/podinfo/annotations",
-        "--",
-    ];
-    Container {
-        name: names::ETCD_CONTAINER.to_owned(),
-        image: Some(intent.image_reference()),
-        command: Some(gate.map(str::to_owned).into()),
-        args: Some(flags::build(owner, intent)),
-        env: Some(vec![
-            env("POD_NAME", "metadata.name"),
-            env("POD_UID", "metadata.uid"),
-        ]),
-        ports: Some(vec![
-            port("client", names::CLIENT_PORT),
-            port("peer", names::PEER_PORT),
-            port("metrics", names::METRICS_PORT),
-        ]),
-        resources: Some(ResourceRequirements {
-            requests: Some(quantities(&intent.requests())),
-            limits: (!intent.resources.limits.is_empty())
-                .then(|| quantities(&intent.resources.limits)),
-            ..ResourceRequirements::default()
-        }),
-        volume_mounts: Some(vec![
-            mount(names::CLAIM_TEMPLATE, flags::VOLUME, false),
-            mount("agent", AGENT_DIR, true),
-            mount("podinfo", ANNOTATIONS_DIR, true),
-        ]),
-        startup_probe: Some(startup_probe(intent.version)),
-        liveness_probe: Some(liveness_probe(intent.version)),
-        readiness_probe: Some(readiness_probe(intent.version)),
-        security_context: Some(container_security()),
-        ..Container::default()
-    }
-}
-
-/// Liveness never needs a quorum: a cluster that lost it must not be killed on top.
-fn live_path(version: EtcdVersion) -> &'static str {
-    if version.has_health_paths() {
-        "/livez"
-    } else {
-        "/health?serializable=true&exclude=NOSPACE"
-    }
-}
-
-/// A large data directory may take an hour to load.
-fn startup_probe(version: EtcdVersion) -> Probe {
-    Probe {
-        http_get: Some(http(live_path(version))),
-        period_seconds: Some(5),
-        timeout_seconds: Some(5),
-        failure_threshold: Some(720),
-        ..Probe::default()
-    }
-}
-
-fn liveness_probe(version: EtcdVersion) -> Probe {
-    Probe {
-        http_get: Some(http(live_path(version))),
-        period_seconds: Some(10),
-        timeout_seconds: Some(5),
-        failure_threshold: Some(6),
-        ..Probe::default()
-    }
-}
-
-/// Readiness may need a quorum: not-ready addresses are published to the members. Below 3.5.19
-/// etcd itself would call a learner ready, so the agent asks instead.
-fn readiness_probe(version: EtcdVersion) -> Probe {
-    let mut probe = Probe {
-        period_seconds: Some(2),
-        timeout_seconds: Some(3),
-        failure_threshold: Some(3),
-        ..Probe::default()
-    };
-    if version.keeps_learners_unready() {
-        probe.http_get = Some(http("/readyz"));
-    } else {
-        probe.exec = Some(ExecAction {
-            command: Some([AGENT, "probe"].map(str::to_owned).into()),
-        });
-    }
-    probe
-}
-
-fn http(path: &str) -> HTTPGetAction {
-    HTTPGetAction {
-        path: Some(path.to_owned()),
-        port: IntOrString::Int(i32::from(names::METRICS_PORT)),
-        scheme: Some("HTTP".to_owned()),
-        ..HTTPGetAction::default()
     }
 }
 
@@ -196,34 +128,6 @@ fn spread(owner: &Owner) -> Vec<TopologySpreadConstraint> {
         constraint("topology.kubernetes.io/zone"),
         constraint("kubernetes.io/hostname"),
     ]
-}
-
-fn pod_security() -> PodSecurityContext {
-    PodSecurityContext {
-        run_as_non_root: Some(true),
-        run_as_user: Some(USER),
-        run_as_group: Some(USER),
-        fs_group: Some(USER),
-        // Walking a large volume at every start would cost minutes.
-        fs_group_change_policy: Some("OnRootMismatch".to_owned()),
-        seccomp_profile: Some(SeccompProfile {
-            type_: "RuntimeDefault".to_owned(),
-            ..SeccompProfile::default()
-        }),
-        ..PodSecurityContext::default()
-    }
-}
-
-fn container_security() -> SecurityContext {
-    SecurityContext {
-        allow_privilege_escalation: Some(false),
-        read_only_root_filesystem: Some(true),
-        capabilities: Some(Capabilities {
-            drop: Some(vec!["ALL".to_owned()]),
-            add: None,
-        }),
-        ..SecurityContext::default()
-    }
 }
 
 fn volumes() -> Vec<Volume> {
@@ -258,40 +162,9 @@ fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
     }
 }
 
-fn env(name: &str, path: &str) -> EnvVar {
-    EnvVar {
-        name: name.to_owned(),
-        value_from: Some(EnvVarSource {
-            field_ref: Some(field(path)),
-            ..EnvVarSource::default()
-        }),
-        ..EnvVar::default()
-    }
-}
-
 fn field(path: &str) -> ObjectFieldSelector {
     ObjectFieldSelector {
         api_version: Some("v1".to_owned()),
         field_path: path.to_owned(),
     }
-}
-
-fn port(name: &str, number: u16) -> ContainerPort {
-    ContainerPort {
-        name: Some(name.to_owned()),
-        container_port: i32::from(number),
-        protocol: Some("TCP".to_owned()),
-        ..ContainerPort::default()
-    }
-}
-
-fn amounts<const N: usize>(
-    pairs: [(&str, &str); N],
-) -> BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity> {
-    pairs
-        .map(|(name, amount)| {
-            let amount = k8s_openapi::apimachinery::pkg::api::resource::Quantity(amount.to_owned());
-            (name.to_owned(), amount)
-        })
-        .into()
 }

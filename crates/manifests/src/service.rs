@@ -39,7 +39,7 @@ pub(crate) fn build_client(owner: &Owner) -> Service {
     }
 }
 
-fn port(name: &str, number: u16) -> ServicePort {
+pub(crate) fn port(name: &str, number: u16) -> ServicePort {
     ServicePort {
         name: Some(name.to_owned()),
         port: i32::from(number),

@@ -1,5 +1,7 @@
 //! Golden snapshots of every object, and the predecessor's mistakes that a template can make.
 
+mod settings;
+
 use api::EtcdClusterSpec;
 
 use super::*;
@@ -19,6 +21,8 @@ fn intent(spec: &str) -> ClusterIntent {
 
 fn shape(replicas: u32) -> Shape {
     Shape {
+        closing: false,
+        template: Template::Render,
         replicas,
         min_available: replicas / 2 + 1,
         client_service: true,
@@ -230,13 +234,18 @@ fn what_is_no_longer_said_is_drift() {
 
 #[test]
 fn the_list_of_objects_names_exactly_what_is_built() {
-    for client_service in [false, true] {
-        let shape = Shape {
-            client_service,
-            ..shape(3)
-        };
-        let built = build_objects(&owner(), &intent("{}"), &shape, "operator:1").unwrap();
-        let built: Vec<(Kind, String)> = built.into_iter().map(|o| (o.kind, o.name)).collect();
-        assert_eq!(list_objects("db", &shape), built);
+    for access in ["ClusterIP", "NodePort", "LoadBalancer"] {
+        let intent = intent(&format!(r#"{{"access":{{"type":"{access}"}}}}"#));
+        for client_service in [false, true] {
+            let shape = Shape {
+                client_service,
+                ..shape(3)
+            };
+            let built = build_objects(&owner(), &intent, &shape, "operator:1").unwrap();
+            let built: Vec<(Kind, String)> = built.into_iter().map(|o| (o.kind, o.name)).collect();
+            assert_eq!(list_objects("db", &intent, &shape), built);
+            let unwanted = unwanted_objects("db", &intent, &shape);
+            assert!(unwanted.iter().all(|unwanted| !built.contains(unwanted)));
+        }
     }
 }

@@ -116,6 +116,9 @@ fn held() -> Pod {
         ready: false,
         problem: None,
         outdated: false,
+        template: String::new(),
+        debug: false,
+        told_removed: vec![],
         grant: None,
         process: Process::Held(Report {
             protocol: gate::PROTOCOL,
@@ -146,6 +149,10 @@ fn observed() -> Observed {
             generation: 1,
             deleting: false,
             held_by_predecessor: true,
+            paused: false,
+            target: ClusterIntent::parse(&cluster.spec)
+                .ok()
+                .map(|intent| plan::target::decide_target(&intent, &latched)),
             intent: ClusterIntent::parse(&cluster.spec),
             latched,
         },
@@ -156,6 +163,10 @@ fn observed() -> Observed {
                 uid: "claim-1".into(),
                 ours: true,
                 terminating: false,
+                requested: None,
+                capacity: None,
+                expandable: None,
+                class: None,
             },
         )]),
         pods: BTreeMap::from([(0, held())]),
@@ -281,7 +292,7 @@ fn shape() -> manifests::Shape {
         replicas: 1,
         min_available: 0,
         client_service: false,
-        claims: vec![],
+        ..manifests::Shape::default()
     }
 }
 
@@ -321,13 +332,19 @@ async fn what_exists_is_applied_with_its_uid_and_what_is_right_is_left_alone() {
             json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "db"}}),
         )
     };
-    let patched = (
-        200,
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db-peer"}}),
-    );
+    let service = |managed: Value| {
+        (
+            200,
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db-peer", "uid": "service-1",
+                "resourceVersion": "3", "managedFields": managed}}),
+        )
+    };
+    let by_us = json!([{"manager": "etcd-operator", "operation": "Update"}]);
     let (client, asked) = recorded(vec![
         made("ServiceAccount"),
-        patched,
+        service(by_us),
+        service(json!([])),
+        service(json!([])),
         made("PodDisruptionBudget"),
         made("StatefulSet"),
     ]);
@@ -338,7 +355,12 @@ async fn what_exists_is_applied_with_its_uid_and_what_is_right_is_left_alone() {
         Outcome::Done
     );
     let asked = asked.lock().unwrap();
-    let (method, path, body) = &asked[1];
+    // What came with its creation is called applied first, or it could never be taken off again.
+    let (method, _, body) = &asked[2];
+    assert_eq!(method, "PATCH");
+    assert_eq!(body["metadata"]["managedFields"][0]["operation"], "Apply");
+    assert_eq!(body["metadata"]["resourceVersion"], "3");
+    let (method, path, body) = &asked[3];
     assert_eq!(method, "PATCH");
     assert!(
         path.contains("force=true") && path.contains("fieldManager=etcd-operator"),

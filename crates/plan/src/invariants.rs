@@ -53,12 +53,12 @@ pub enum Violation {
     /// Invariant 7.
     #[error("invariant 7: the step rests on a fact that could not be read")]
     Unknown,
+    /// Invariant 10.
+    #[error("invariant 10: members would be more than one line of etcd apart, or above their data")]
+    Line,
     /// Invariant 9.
     #[error("invariant 9: a template that no member has tried would reach others")]
     Unproven,
-    /// Invariant 10.
-    #[error("invariant 10: a line of etcd would meet data that it cannot read")]
-    Line,
     /// The memory would forget what it must keep.
     #[error("invariant 2: a latched fact would change")]
     Forgets,
@@ -123,6 +123,7 @@ fn check_latch(observed: &Observed, new: &crate::observed::Latched) -> Result<()
     }
     change::check_ending(observed, new)?;
     change::check_proof(observed, new)?;
+    change::check_lines(observed, new)?;
     change::check_trial(observed, new)?;
     ensure(
         old.cluster_id.is_none() || old.cluster_id == new.cluster_id,

@@ -81,6 +81,10 @@ pub struct Latched {
     pub proven: Option<Proven>,
     /// Who tries another one.
     pub trial: Option<TrialIntent>,
+    /// Oldest line of etcd whose entries may still be in the logs; `None` when that is not known.
+    pub log_line: Option<u8>,
+    /// Members are made to take a snapshot, so that nothing older is left in the logs.
+    pub renewing: bool,
     /// Size in bytes that every volume has reached.
     pub storage: Option<u64>,
     /// The data is being deleted, by the owner's policy.
@@ -96,6 +100,8 @@ pub struct Proven {
     pub version: EtcdVersion,
     /// Every member runs on it.
     pub everywhere: bool,
+    /// The release before it, while some members still run on that.
+    pub before: Option<EtcdVersion>,
 }
 
 /// The objects that should exist.
@@ -141,6 +147,8 @@ pub struct Claim {
     pub capacity: Option<u64>,
     /// Its class can expand volumes; `None` while that is not known.
     pub expandable: Option<bool>,
+    /// Name of its class; `None` where it names none.
+    pub class: Option<String>,
 }
 
 /// A pod.
@@ -406,8 +414,10 @@ impl Observed {
         self.pods.iter().find_map(|(ordinal, pod)| {
             let member = self.member_of(*ordinal)?;
             let granted = pod.grant.as_ref().and_then(granted_member);
-            // A wait that is not the granted one shows that the grant is spent.
-            let spent = pod.held().is_some() && !pod.is_granted();
+            // A wait that is not the granted one shows that the grant is spent, and so does a process that runs: it has
+            // asked the others who they are, and has data. Its name may take it seconds longer to publish.
+            let runs = matches!(pod.process, Process::Starting | Process::Serving(_));
+            let spent = runs || (pod.held().is_some() && !pod.is_granted());
             (member.is_unstarted() && granted == Some(member.id) && !spent).then_some(*ordinal)
         })
     }

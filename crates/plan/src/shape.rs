@@ -3,7 +3,7 @@
 use manifests::{Shape, Template};
 
 use crate::cluster::{shrink, versions};
-use crate::observed::{MemberList, Observed, quorum};
+use crate::observed::{MemberList, Observed, Proven, quorum};
 
 /// The shape that follows from what was seen; `None` while the spec makes no sense.
 pub fn decide_shape(observed: &Observed) -> Option<Shape> {
@@ -59,7 +59,10 @@ fn template(observed: &Observed) -> Template {
         Template::Live
     } else if objects.kept_template.as_ref() == Some(&proven.template) {
         Template::Kept
-    } else if target.template == proven.template {
+    } else if target.template == proven.template
+        || target.intent.version.minor == proven.version.minor
+    {
+        // What is proven cannot be had: what is asked for is nearer to it than what an older line left.
         Template::Render
     } else {
         Template::Live
@@ -78,7 +81,9 @@ fn is_being_tried(observed: &Observed) -> bool {
     let proven = cluster.latched.proven.as_ref();
     let untried = proven.is_none_or(|proven| proven.template != trial.template);
     let readable = proven.is_none_or(|proven| versions::may_be_read(observed, proven));
-    trial.template == target.template && untried && readable && !made
+    // Where there is no other pod, nobody else can meet it; and the data of a single member follows it at once.
+    let alone = observed.pods.len() <= 1 && observed.objects.replicas == Some(1);
+    trial.template == target.template && untried && readable && (!made || alone)
 }
 
 /// As many pods as the spec asks for, and one for everything that already has a vote, or, while nobody can
@@ -102,7 +107,7 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
         return lowest.max(listed);
     }
     if observed.cluster.latched.cluster_id.is_some() && observed.etcd.members.is_some() {
-        return size.max(listed);
+        return room(observed, size).max(listed);
     }
     // Who is a member is not known: nothing changes on that account. A set that is to be made, or was stopped, gets a
     // pod for everything that has data.
@@ -113,6 +118,23 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
     let in_force = in_force.filter(|replicas| *replicas > 0 && observed.etcd.members.is_none());
     let with_claim = || next(observed.claims.keys().max().copied());
     size.max(listed).max(in_force.unwrap_or_else(with_claim))
+}
+
+/// As many as are asked for; but what an earlier operator left can take nobody in, so that nobody is made from it, and
+/// whoever is to try the gate comes alone.
+fn room(observed: &Observed, size: u32) -> u32 {
+    let latched = &observed.cluster.latched;
+    let theirs = |proven: &Proven| proven.template.is_empty();
+    if !latched.proven.as_ref().is_some_and(theirs) {
+        return size;
+    }
+    let trial = latched.trial.as_ref();
+    let comes = trial.and_then(|trial| api::names::ordinal(&observed.cluster.name, &trial.member));
+    let comes = comes.map_or(0, |ordinal| ordinal.saturating_add(1));
+    observed
+        .objects
+        .replicas
+        .map_or(size, |there| there.max(comes).min(size))
 }
 
 /// Claims that we make and label. What an earlier object kept is left alone until it is resumed.

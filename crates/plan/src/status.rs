@@ -47,9 +47,12 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
                 template: proven.template.clone(),
                 version: EtcdVersion::parse(&proven.version)?,
                 everywhere: proven.everywhere,
+                before: proven.before.as_deref().and_then(EtcdVersion::parse),
             })
         }),
         trial: status.trial.clone(),
+        log_line: status.log_line.and_then(|line| u8::try_from(line).ok()),
+        renewing: status.renewing_logs.unwrap_or(false),
         storage: status
             .storage_bytes
             .and_then(|bytes| u64::try_from(bytes).ok()),
@@ -70,8 +73,11 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
             template: proven.template.clone(),
             version: proven.version.to_string(),
             everywhere: proven.everywhere,
+            before: proven.before.map(|before| before.to_string()),
         }),
         trial: latched.trial.clone(),
+        log_line: latched.log_line.map(i32::from),
+        renewing_logs: latched.renewing.then_some(true),
         storage_bytes: latched.storage.and_then(|bytes| i64::try_from(bytes).ok()),
         ending: latched.ending.then_some(true),
         ..old.clone()

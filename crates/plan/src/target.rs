@@ -39,14 +39,19 @@ pub fn decide_target(intent: &ClusterIntent, latched: &Latched) -> Target {
     }
 }
 
-/// One release at a time: a line of etcd reaches every member before the next one is begun.
+/// One release at a time: a line of etcd reaches every member before another one is begun. Only the way back to where
+/// the others still are is open at any time.
 fn reach(wanted: &ClusterIntent, proven: &Proven) -> Result<ClusterIntent, String> {
-    let from = proven.version;
-    let hop = if wanted.version.minor > from.minor && !proven.everywhere {
-        from
-    } else {
-        EtcdVersion::next_hop(from, wanted.version, wanted.allow_intermediate)
+    let (from, asked) = (proven.version, wanted.version);
+    let in_play = asked.minor == from.minor
+        || proven
+            .before
+            .is_some_and(|before| before.minor == asked.minor);
+    let hop = if proven.everywhere || in_play {
+        EtcdVersion::next_hop(from, asked, wanted.allow_intermediate)
             .map_err(|refused| refused.to_string())?
+    } else {
+        from
     };
     if hop == wanted.version {
         return Ok(wanted.clone());

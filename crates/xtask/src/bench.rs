@@ -1,22 +1,27 @@
-//! `cargo xtask bench`: what creating a cluster costs, in one run together with the floors it is compared to, and what
-//! the operator costs while nothing happens. Tables on stdout; nothing is kept but what is printed.
+//! `cargo xtask bench`: what creating and changing a cluster costs, in one run together with the floors it is compared to,
+//! and what the operator costs while nothing happens. Tables on stdout; nothing is kept but what is printed.
 
 mod create;
 mod floors;
 mod footprint;
 mod gate_cost;
+mod life;
 mod place;
 mod table;
 
 use anyhow::{Result, ensure};
 
-use crate::cluster::{ETCDS, Layout, Target};
+use crate::cluster::{CONTROL_PLANE_ETCD, ETCDS, Layout, Target};
+use crate::deploy::NAMESPACE;
+use crate::tools::output;
 
 /// What can be measured.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Creating a cluster, the operator at rest, the gate
     Create(Options),
+    /// Growing, shrinking, stopping, starting and restarting a cluster, while a client writes
+    Life(LifeOptions),
 }
 
 /// How `create` is measured.
@@ -36,6 +41,17 @@ pub(crate) struct Options {
     only: Vec<Part>,
 }
 
+/// How `life` is measured.
+#[derive(clap::Args)]
+pub(crate) struct LifeOptions {
+    /// Release of etcd
+    #[arg(long, default_value = CONTROL_PLANE_ETCD)]
+    version: String,
+    /// How often everything is done
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+    rounds: u8,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// The gate's cost per start, on this machine and without Kubernetes
@@ -46,15 +62,22 @@ enum Part {
     Create,
 }
 
-/// Measures and prints. The operator comes before the creations, which leave their mark on its memory.
+/// Measures and prints.
 pub(crate) fn run(layout: &Layout, target: &Target, command: &Command) -> Result<()> {
-    let Command::Create(options) = command;
     ensure!(
         target.is_local(),
         "only the local cluster can be measured: its pods and processes are within reach\nhint: `cargo xtask cluster up`, without --context"
     );
+    println!("{}", machine(target)?);
+    match command {
+        Command::Create(options) => measure_create(layout, target, options),
+        Command::Life(options) => life::measure(target, &options.version, options.rounds),
+    }
+}
+
+/// The operator comes before the creations, which leave their mark on its memory.
+fn measure_create(layout: &Layout, target: &Target, options: &Options) -> Result<()> {
     let wants = |part| options.only.contains(&part);
-    println!("{}", machine()?);
     if wants(Part::Gate) {
         gate_cost::measure(layout)?.print("The gate");
     }
@@ -69,11 +92,15 @@ pub(crate) fn run(layout: &Layout, target: &Target, command: &Command) -> Result
 }
 
 /// What the figures were measured on.
-fn machine() -> Result<String> {
+fn machine(target: &Target) -> Result<String> {
     let load = std::fs::read_to_string("/proc/loadavg")?;
     let load = load.split(' ').next().unwrap_or_default();
     let cores = std::thread::available_parallelism()?;
+    let mut kubectl = target.command("kubectl");
+    kubectl.args(["get", "deployments", "--namespace", NAMESPACE, "-o"]);
+    let image = "jsonpath={.items[*].spec.template.spec.containers[*].image}";
+    let operator = output(kubectl.arg(image))?;
     Ok(format!(
-        "Measured on a machine with {cores} cores, load {load} at the start.\n"
+        "Measured on a machine with {cores} cores, load {load} at the start; operator {operator}.\n"
     ))
 }

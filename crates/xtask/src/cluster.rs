@@ -125,7 +125,7 @@ fn up(layout: &Layout, nodes: u8, kubernetes: String) -> Result<()> {
             present.nodes,
             present.kubernetes
         ),
-        Some(_) if health::is_healthy(layout, &wanted) => return Ok(()),
+        Some(_) if health::is_healthy(layout, &wanted) => return add_images(layout, &wanted),
         Some(_) => eprintln!("the cluster is not whole; starting what is missing"),
         None => {}
     }
@@ -135,6 +135,12 @@ fn up(layout: &Layout, nodes: u8, kubernetes: String) -> Result<()> {
     start(layout, &wanted, &images)?;
     eprintln!("up in {:.1} s", started.elapsed().as_secs_f32());
     Ok(())
+}
+
+/// A cluster that an earlier checkout started may lack an image that a test of this one needs.
+fn add_images(layout: &Layout, settings: &Settings) -> Result<()> {
+    let images = build(layout, &settings.kubernetes)?;
+    Node::first(settings.nodes).try_for_each(|node| node::ensure_images(layout, node, &images))
 }
 
 /// The cluster that is up, made whole; else a new one of the usual size.

@@ -2,7 +2,6 @@
 //! leader. What it makes stays, for the user to play with.
 
 mod show;
-mod write;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,10 +10,9 @@ use etcd::Consistency;
 use serde_json::json;
 
 use self::show::Show;
-use self::write::Writer;
 use crate::cluster::{self, Layout, Target};
 use crate::deploy::deploy;
-use crate::live::{Etcd, Watch};
+use crate::live::{Etcd, Watch, Writer};
 use crate::tools::{output, run, run_with_input, wait_until};
 
 const NAME: &str = "demo";
@@ -138,7 +136,7 @@ fn write_and_read(etcd: &Etcd, pods: &Watch) -> Result<()> {
 fn lose_the_leader(target: &Target, etcd: &Etcd, pods: &mut Watch, show: &mut Show) -> Result<()> {
     let leader = etcd.leader(&pods.objects).context("nobody leads")?;
     let namespace = show.namespace().to_owned();
-    let writer = Writer::start(target, &pods.objects)?;
+    let writer = Writer::start(target, &namespace)?;
     std::thread::sleep(Duration::from_secs(1));
     println!("  kubectl delete pod {leader} --grace-period=1");
     let mut kubectl = target.command("kubectl");

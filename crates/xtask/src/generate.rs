@@ -10,6 +10,20 @@ use crate::cluster::Layout;
 use crate::deploy::{NAMESPACE, root};
 use crate::tools::output;
 
+/// Where the schema goes on as that of a pod does; `kubectl explain` prints it.
+const OF_KUBERNETES: [&str; 10] = [
+    "spec.pod.affinity",
+    "spec.pod.containerSecurityContext",
+    "spec.pod.containers[]",
+    "spec.pod.env[]",
+    "spec.pod.imagePullSecrets[]",
+    "spec.pod.securityContext",
+    "spec.pod.tolerations[]",
+    "spec.pod.topologySpreadConstraints[]",
+    "spec.pod.volumeMounts[]",
+    "spec.pod.volumes[]",
+];
+
 /// Writes, or checks, every generated file.
 pub(crate) fn generate(layout: &Layout, check: bool) -> Result<()> {
     let mut stale = Vec::new();
@@ -125,6 +139,11 @@ fn rows(page: &mut String, path: &str, schema: &Value) {
             .and_then(Value::as_str)
             .unwrap_or_default();
         let meaning = meaning.replace('\n', " ").replace('|', "\\|");
+        if OF_KUBERNETES.contains(&path.as_str()) {
+            let meaning = format!("{meaning} Its fields are those of Kubernetes.");
+            writeln!(page, "| `{path}` | {kind} | {default} | {meaning} |").unwrap_or_default();
+            continue;
+        }
         writeln!(page, "| `{path}` | {kind} | {default} | {meaning} |").unwrap_or_default();
         rows(page, &path, items.unwrap_or(property));
     }

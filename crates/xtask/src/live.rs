@@ -1,7 +1,8 @@
 //! Looking at clusters while they live: objects as Kubernetes changes them, and etcd itself, asked behind the operator's
-//! back. Nothing here changes anything.
+//! back. Nothing here changes anything but the keys of [`Writer`].
 
 mod forward;
+mod write;
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -18,6 +19,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use self::forward::Forward;
+pub(crate) use self::write::Writer;
 use crate::cluster::Target;
 
 /// The objects of one kind in one namespace, kept current by one `kubectl get --watch`: asking anew every time would
@@ -132,11 +134,22 @@ impl Etcd {
         self.runtime.block_on(work)
     }
 
+    /// Lets time pass while the connections are looked after. A member that is told to stop asks its clients to leave, and
+    /// waits for seconds if nobody listens.
+    pub(crate) fn rest(&self, time: Duration) {
+        self.run(async { tokio::time::sleep(time).await });
+    }
+
     /// The member in a pod; `None` until the pod has an address, or once it is on its way out.
     pub(crate) fn member(&self, pod: &Value) -> Option<Member> {
         if pod.pointer("/metadata/deletionTimestamp").is_some() {
             return None;
         }
+        self.address(pod)
+    }
+
+    /// The same, also for a pod on its way out.
+    fn address(&self, pod: &Value) -> Option<Member> {
         let target = etcd::Target {
             namespace: text(pod, "/metadata/namespace")?.to_owned(),
             pod: text(pod, "/metadata/name")?.to_owned(),

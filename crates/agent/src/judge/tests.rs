@@ -35,9 +35,9 @@ fn damaged() -> Log {
 fn state(wal: Wal, database: bool, identity: IdentityFile, log: Option<Log>) -> Option<State> {
     match judge(
         &Seen {
+            place: Place::Data,
             wal,
             database,
-            elsewhere: false,
             identity,
             log,
         },
@@ -144,9 +144,9 @@ fn nothing_starts_without_a_wal_that_names_us() {
 fn an_empty_directory_says_whether_a_start_was_granted_before() {
     let identity = identity(OURS, Some("a1"), Some("c1"));
     let seen = Seen {
+        place: Place::Data,
         wal: Wal::Absent,
         database: false,
-        elsewhere: false,
         identity,
         log: None,
     };
@@ -167,9 +167,9 @@ fn a_log_that_was_not_read_to_its_end_says_so_and_is_not_damaged() {
         ..Log::default()
     };
     let seen = Seen {
+        place: Place::Data,
         wal: head(),
         database: true,
-        elsewhere: false,
         identity: IdentityFile::Absent,
         log: Some(log),
     };
@@ -181,16 +181,34 @@ fn a_log_that_was_not_read_to_its_end_says_so_and_is_not_damaged() {
 }
 
 #[test]
-fn data_of_another_layout_is_never_taken_for_an_empty_volume() {
-    let seen = Seen {
-        wal: Wal::Absent,
-        database: false,
-        elsewhere: true,
-        identity: IdentityFile::Absent,
-        log: None,
-    };
-    assert!(matches!(
-        judge(&seen, OURS),
-        Verdict::Wait(State::Damaged, _)
-    ));
+fn data_in_the_root_waits_whatever_the_identity_file_says() {
+    for identity in [
+        IdentityFile::Absent,
+        unreadable_identity(),
+        identity("uid-2", None, None),
+        identity(OURS, None, None),
+        identity(OURS, Some("a1"), Some("c1")),
+        identity(OURS, Some("a2"), Some("c1")),
+    ] {
+        for (wal, database, log, expected) in [
+            (head(), true, None, State::Unidentified),
+            (head(), false, Some(Log::default()), State::Unidentified),
+            (head(), true, Some(damaged()), State::Damaged),
+            (Wal::Absent, true, None, State::Damaged),
+            (damaged_wal(), true, None, State::Damaged),
+        ] {
+            let seen = Seen {
+                place: Place::Root,
+                wal,
+                database,
+                identity: identity.clone(),
+                log,
+            };
+            let Verdict::Wait(state, detail) = judge(&seen, OURS) else {
+                panic!("data in the root starts: {seen:?}")
+            };
+            assert_eq!(state, expected, "{seen:?}");
+            assert!(detail.contains("in the volume's root"), "{detail}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Volumes with several WAL files, as a long-lived member leaves them.
 
 use super::*;
-use crate::wal::{Head, Position, tests::Writer};
+use crate::wal::{Position, tests::Writer};
 
 const OLD: Head = Head {
     member_id: 1,
@@ -27,7 +27,7 @@ fn volume(files: &[Vec<u8>]) -> tempfile::TempDir {
 }
 
 fn log(files: &[Vec<u8>]) -> Log {
-    look_at_log(volume(files).path(), &|| false).unwrap()
+    look_at_log(volume(files).path(), Place::Data, &|| false).unwrap()
 }
 
 #[test]
@@ -88,4 +88,32 @@ fn a_torn_write_is_an_end_only_in_the_newest_file() {
         .damage
         .unwrap();
     assert!(damage.contains("a newer file follows"), "{damage}");
+}
+
+#[test]
+fn the_root_is_looked_at_only_when_nothing_lies_in_the_data_directory() {
+    let new = Head {
+        member_id: 3,
+        cluster_id: 4,
+    };
+    let volume = volume(&[Writer::new(0, new).preallocated()]);
+    let root = volume.path().join("member/wal");
+    fs::create_dir_all(&root).unwrap();
+    let name = "0000000000000000-0000000000000000.wal";
+    fs::write(root.join(name), Writer::new(0, OLD).preallocated()).unwrap();
+    let place = |volume: &Path| {
+        let seen = look(volume).unwrap();
+        (seen.place, seen.wal, seen.database)
+    };
+    assert_eq!(place(volume.path()), (Place::Data, Wal::Head(new), false));
+    let wal = volume.path().join("data/member/wal");
+    fs::write(wal.join(name), "damaged").unwrap();
+    let (found, wal_seen, _) = place(volume.path());
+    assert!(found == Place::Data && matches!(wal_seen, Wal::Unreadable(_)));
+    fs::remove_dir_all(&wal).unwrap();
+    fs::create_dir(volume.path().join("data/member/snap")).unwrap();
+    fs::write(volume.path().join("data/member/snap/db"), "").unwrap();
+    assert_eq!(place(volume.path()), (Place::Data, Wal::Absent, true));
+    fs::remove_dir_all(volume.path().join("data")).unwrap();
+    assert_eq!(place(volume.path()), (Place::Root, Wal::Head(OLD), false));
 }

@@ -175,6 +175,14 @@ impl Member {
         }
     }
 
+    /// Puts the data where an earlier operator had it, and leaves nothing of ours.
+    pub(crate) fn make_old(&self) {
+        let volume = self.pod.volume();
+        fs::rename(volume.join("data/member"), volume.join("member")).unwrap();
+        fs::remove_dir(volume.join("data")).unwrap();
+        fs::remove_file(volume.join("identity.json")).unwrap();
+    }
+
     /// The only WAL file of a young member.
     pub(crate) fn wal(&self) -> PathBuf {
         let name = "data/member/wal/0000000000000000-0000000000000000.wal";

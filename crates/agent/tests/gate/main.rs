@@ -1,7 +1,9 @@
 //! The agent as a process: with a shell in etcd's place (`alone`, `ends`), and with real etcd binaries of every
-//! supported minor (`real`, `damage`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
+//! supported minor (`real`, `damage`, `adoption`, `removed`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
 //! MUST use loopback and ephemeral ports only; MUST NOT sleep where a condition can be awaited.
 
+#[cfg(test)]
+mod adoption;
 #[cfg(test)]
 mod alone;
 #[cfg(test)]
@@ -12,5 +14,7 @@ mod ends;
 mod etcd;
 #[cfg(test)]
 mod real;
+#[cfg(test)]
+mod removed;
 #[cfg(test)]
 mod support;

@@ -65,6 +65,8 @@ pub(crate) struct Pod {
     pub(crate) directory: TempDir,
     pub(crate) port: u16,
     pub(crate) uid: &'static str,
+    /// Value of the annotation that names removed members.
+    pub(crate) removed: String,
 }
 
 impl Pod {
@@ -80,6 +82,7 @@ impl Pod {
             directory,
             port: free_port(),
             uid: UID,
+            removed: String::new(),
         }
     }
 
@@ -118,7 +121,7 @@ impl Pod {
     }
 
     pub(crate) fn start(&self, etcd: &Path, flags: &[String]) -> Process {
-        Process(self.command(etcd, flags).spawn().unwrap())
+        Process::spawn(self.command(etcd, flags))
     }
 
     /// The report, once the agent serves one.
@@ -154,7 +157,11 @@ impl Pod {
     /// Puts an annotation before the agent, as the kubelet does.
     pub(crate) fn annotate(&self, value: &str) {
         let quoted = serde_json::to_string(value).unwrap();
-        let text = format!("a=\"b\"\n{}={quoted}\nz=\"y\"\n", gate::GRANT_ANNOTATION);
+        let (grant, removed) = (gate::GRANT_ANNOTATION, gate::REMOVED_ANNOTATION);
+        let text = format!(
+            "a=\"b\"\n{grant}={quoted}\n{removed}=\"{}\"\nz=\"y\"\n",
+            self.removed
+        );
         fs::write(self.path("podinfo/new"), text).unwrap();
         fs::rename(self.path("podinfo/new"), self.path("podinfo/annotations")).unwrap();
     }
@@ -191,6 +198,10 @@ impl Pod {
 pub(crate) struct Process(Child);
 
 impl Process {
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
     pub(crate) fn id(&self) -> u32 {
         self.0.id()
     }

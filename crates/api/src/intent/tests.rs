@@ -108,3 +108,28 @@ fn the_same_intent_on_another_release_exists_unless_an_image_is_pinned() {
     assert_eq!(pinned.at_version(other), None);
     assert_eq!(pinned.at_version(pinned.version), Some(pinned.clone()));
 }
+
+#[test]
+fn a_quota_that_was_written_wins_over_the_volume() {
+    let mut intent = parse(r#"{"etcd":{"quotaBackendBytes":"1Gi"}}"#).unwrap();
+    assert_eq!(intent.quota(), 1024 * 1024 * 1024);
+    intent.storage.size_in_force = Some(1);
+    assert_eq!(intent.quota(), 1024 * 1024 * 1024);
+    assert_eq!(
+        parse(r#"{"etcd":{"maxRequestBytes":"much"}}"#)
+            .unwrap_err()
+            .to_string(),
+        "spec.etcd.maxRequestBytes is \"much\": write a quantity such as 2Gi"
+    );
+}
+
+#[test]
+fn tools_are_there_only_when_they_are_switched_on() {
+    assert!(parse(r#"{"debug":{"image":"a"}}"#).unwrap().debug.is_none());
+    assert!(
+        parse(r#"{"debug":{"enabled":true}}"#)
+            .unwrap()
+            .debug
+            .is_some()
+    );
+}

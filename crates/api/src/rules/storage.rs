@@ -3,22 +3,15 @@
 
 use super::{CelRule, QUANTITY, QUANTITY_MESSAGE, always};
 
-/// The claim template requests storage.
-macro_rules! template_has_size {
-    ($of:literal) => {
-        concat!(
-            $of,
-            ".?storage.?volumeClaimTemplate.?spec.?resources.?requests[?'storage'].hasValue()"
-        )
-    };
-}
-
 /// The size that counts, if it can be read; `0` is what the predecessor stored for the default.
 macro_rules! size {
     ($of:literal) => {
         concat!(
             "(",
-            template_has_size!($of),
+            concat!(
+                $of,
+                ".?storage.?volumeClaimTemplate.?spec.?resources.?requests[?'storage'].hasValue()"
+            ),
             " ? (isQuantity(string(",
             $of,
             ".storage.volumeClaimTemplate.spec.resources.requests['storage']))",
@@ -37,6 +30,8 @@ macro_rules! size {
         )
     };
 }
+
+pub(super) use size;
 
 /// One of the two places that name a class.
 macro_rules! class_at {
@@ -159,15 +154,17 @@ const CHANGED: &str = "cannot change but for its storage request, which may grow
 
 pub(super) const RULES: &[CelRule] = &[
     always(&["spec", "storage", "size"], QUANTITY, QUANTITY_MESSAGE),
+    // Growth that no volume has reached, because their class cannot expand them, may be taken back.
     always(
-        &["spec"],
+        &[],
         concat!(
-            "[[", size!("oldSelf"), ", ", size!("self"),
-            "].map(size, sign(size) == 0 ? quantity('10Gi') : size)].all(sizes, sizes[1].compareTo(sizes[0]) >= 0)"
+            "[[", size!("oldSelf.spec"), ", ", size!("self.spec"),
+            "].map(size, sign(size) == 0 ? quantity('10Gi') : size)].all(sizes, sizes[1].compareTo(sizes[0]) >= 0",
+            " || (self.?status.?storageBytes.hasValue() && sizes[1].isInteger() && sizes[1].asInteger() >= self.status.storageBytes))"
         ),
         "cannot shrink: volumes only grow; write at least the size they were asked to have before",
     )
-    .at(".storage.size"),
+    .at(".spec.storage.size"),
     always(
         &["spec"],
         class_at!("self", "?volumeClaimTemplate.?spec.?storageClassName",

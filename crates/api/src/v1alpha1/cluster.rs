@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Quantity;
 use crate::image::{Flavour, PullPolicy};
+use crate::v1alpha1::access::Access;
+use crate::v1alpha1::etcd::Etcd;
+use crate::v1alpha1::pod::PodSettings;
 pub use crate::v1alpha1::status::EtcdClusterStatus;
 pub use crate::v1alpha1::storage::{
     ClaimMetadata, ClaimPolicy, ClaimTemplate, ClaimTemplateSpec, Retention, Storage,
@@ -84,6 +87,18 @@ pub struct EtcdClusterSpec {
     /// CPU and memory of each etcd container. Without it 100m CPU and 128Mi memory are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
+    /// Settings of etcd.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<Etcd>,
+    /// Where and how the pods run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<PodSettings>,
+    /// How clients outside the Kubernetes cluster reach this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+    /// A container with tools beside etcd.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debug: Option<Debug>,
     /// How the cluster gets to another release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
@@ -107,6 +122,22 @@ pub struct Image {
     /// When the kubelet pulls the image; as Kubernetes does it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_policy: Option<PullPolicy>,
+}
+
+/// A container with tools beside etcd: an ephemeral container `debug` in every pod. It restarts no member and has no
+/// say in whether a pod is ready. Kubernetes lets it have no resources of its own, and takes it away with the pod only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Debug {
+    /// Whether pods get it.
+    #[serde(default)]
+    pub enabled: bool,
+    /// Its image; `nicolaka/netshoot` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Its command; `sleep infinity` when absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
 }
 
 /// How the cluster gets to another release.

@@ -70,6 +70,12 @@ pub struct EtcdClusterStatus {
     /// The member that tries another template before the others get it; written before it is restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialIntent>,
+    /// Oldest line of etcd (5 for 3.5) whose entries may still be in the members' logs. 3.7 cannot read those of 3.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_line: Option<i32>,
+    /// Members are made to take a snapshot before they go to 3.7.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renewing_logs: Option<bool>,
     /// Size that every volume has reached, in bytes; etcd's quota follows from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_bytes: Option<i64>,
@@ -91,6 +97,9 @@ pub struct ProvenTemplate {
     /// Every member runs on it.
     #[serde(default)]
     pub everywhere: bool,
+    /// The release that was proven before it, while some members still run on that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
 }
 
 /// Who tries another template.

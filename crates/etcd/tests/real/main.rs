@@ -11,6 +11,8 @@ mod answers;
 mod cluster;
 mod membership;
 mod process;
+mod trio;
+mod versions;
 
 macro_rules! on_every_version {
     ($($room:ident::$story:ident),* $(,)?) => {
@@ -32,6 +34,35 @@ macro_rules! on_every_version {
         }
     };
 }
+
+/// Stories of two neighbouring minors, the newer one first.
+macro_rules! on_every_pair {
+    ($($room:ident::$story:ident),* $(,)?) => {
+        on_every_pair!(@ v3_6_and_v3_5 "3.6.16" "3.5.35" $($room $story)*);
+        on_every_pair!(@ v3_7_and_v3_6 "3.7.3" "3.6.16" $($room $story)*);
+    };
+    (@ $module:ident $newer:literal $older:literal $($room:ident $story:ident)*) => {
+        mod $module {
+            $(
+                #[tokio::test]
+                async fn $story() {
+                    let binaries = [$newer, $older].map(crate::process::binary);
+                    let [Some(newer), Some(older)] = binaries else {
+                        println!("SKIPPED: ETCD_BINARIES is not set");
+                        return;
+                    };
+                    crate::$room::$story(newer, older).await;
+                }
+            )*
+        }
+    };
+}
+
+on_every_pair!(
+    versions::a_cluster_goes_back_one_minor,
+    versions::a_cancelled_downgrade_leaves_both_ways_open,
+    versions::the_older_minor_does_not_start_before_the_data_is_ready,
+);
 
 on_every_version!(
     answers::a_lone_member_tells_who_it_is,

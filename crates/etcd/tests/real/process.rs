@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -61,15 +61,26 @@ impl Seat {
 
     /// Founds a cluster of one, or goes on with the data that is there.
     pub(crate) fn start_alone(&self, binary: &PathBuf) -> RealEtcd {
-        self.start(binary, &[self], "new")
+        self.start(binary, &[self], "new", &[])
     }
 
     /// Joins a cluster whose member list is `all`.
     pub(crate) fn start_joining(&self, binary: &PathBuf, all: &[&Seat]) -> RealEtcd {
-        self.start(binary, all, "existing")
+        self.start(binary, all, "existing", &[])
     }
 
-    fn start(&self, binary: &PathBuf, all: &[&Seat], state: &str) -> RealEtcd {
+    /// Founds a cluster together with others that do the same, or goes on with the data that is
+    /// there; with the flags that the operator gives.
+    pub(crate) fn start_together(&self, binary: &PathBuf, all: &[&Seat]) -> RealEtcd {
+        self.start(binary, all, "new", flags(binary))
+    }
+
+    /// What the process that was started last wrote.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap()
+    }
+
+    fn start(&self, binary: &PathBuf, all: &[&Seat], state: &str, flags: &[&str]) -> RealEtcd {
         let client = format!("http://127.0.0.1:{}", self.client);
         let members: Vec<_> = all
             .iter()
@@ -98,6 +109,7 @@ impl Seat {
                 "--initial-cluster-state",
                 state,
             ])
+            .args(flags)
             .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
             .stdout(log.try_clone().unwrap())
             .stderr(log)
@@ -107,9 +119,42 @@ impl Seat {
     }
 }
 
+/// What a member of the operator is started with, as far as it differs between minors.
+fn flags(binary: &Path) -> &'static [&'static str] {
+    if line(binary) == "3.5" {
+        &["--experimental-compact-hash-check-enabled=true"]
+    } else {
+        &["--max-learners=8", "--feature-gates=CompactHashCheck=true"]
+    }
+}
+
+/// The minor of a binary, such as `3.6`.
+pub(crate) fn line(binary: &Path) -> &str {
+    let version = binary.parent().unwrap().file_name().unwrap();
+    version.to_str().unwrap().rsplit_once('.').unwrap().0
+}
+
 /// A running etcd; dropping it kills it.
 pub(crate) struct RealEtcd {
     child: Child,
+}
+
+impl RealEtcd {
+    /// Asks it to stop, as the kubelet does.
+    pub(crate) fn ask_to_stop(&self) {
+        let id = self.child.id().to_string();
+        let asked = Command::new("kill").args(["-s", "TERM", &id]).status();
+        assert!(asked.unwrap().success());
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// The exit code, once it has ended by itself.
+    pub(crate) fn exit(&mut self) -> Option<i32> {
+        self.child.try_wait().unwrap()?.code()
+    }
 }
 
 impl Drop for RealEtcd {

@@ -10,9 +10,11 @@ mod release;
 mod volumes;
 
 use api::EtcdCluster;
+use kube::{Api, ResourceExt};
 use plan::status::Outcome;
 use plan::{Decision, Observed, Step, invariants};
 
+use crate::cluster::place;
 use crate::context::Context;
 
 /// Carries out a step, unless an invariant forbids it.
@@ -61,6 +63,18 @@ pub async fn act(
         Step::RemoveMember { id, ordinal, nonce } => {
             members::remove(observed, (*id, *ordinal, nonce), cluster, ctx).await
         }
+    }
+}
+
+/// For what no resourceVersion can guard: the object is looked at once more, because what was latched or asked for since
+/// this look may make the step wrong.
+async fn changed_since(cluster: &EtcdCluster, ctx: &Context) -> Option<Outcome> {
+    let (namespace, name) = place(cluster);
+    let api: Api<EtcdCluster> = Api::namespaced(ctx.client.clone(), &namespace);
+    match api.get_metadata(&name).await {
+        Ok(live) if live.resource_version() == cluster.resource_version() => None,
+        Ok(_) => Some(Outcome::NotNow("the object changed in between".into())),
+        Err(error) => Some(outcome_of("the object", Err::<(), _>(error))),
     }
 }
 

@@ -16,7 +16,7 @@ use plan::shape::decide_shape;
 use plan::status;
 use plan::target::decide_target;
 
-pub(crate) use kubernetes::{is_owned_against_policy, live_object, owner, targets};
+pub(crate) use kubernetes::{is_owned_against_policy, live_object, owner, targets, unwanted};
 
 use crate::clock;
 use crate::cluster::{Error, place};
@@ -119,6 +119,10 @@ fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<
             kubernetes::Belonging::Former => seen.former.push(what),
             kubernetes::Belonging::Foreign => seen.foreign.push(what),
         }
+    }
+    for (kind, name) in unwanted(cluster, &target.intent, &shape, ctx) {
+        seen.drifted
+            .push(format!("{kind:?} {name} (not asked for any more)"));
     }
     let right = seen.drifted.is_empty() && seen.foreign.is_empty() && seen.former.is_empty();
     ctx.found_right

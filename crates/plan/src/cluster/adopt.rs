@@ -7,13 +7,22 @@ use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Latched, Observed, Proven};
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
-    if !observed.objects.predecessor || observed.cluster.latched.cluster_id.is_some() {
+    let latched = &observed.cluster.latched;
+    // An earlier operator wrote a cluster ID into its status as well, but never what its members run on.
+    if !observed.objects.predecessor || latched.proven.is_some() {
         return None;
     }
     let Some(list) = &observed.etcd.members else {
         let why = "the StatefulSet was made by an earlier operator; it is taken over once a quorum of its members answers, and left alone until then";
         return Some(Decision::wait(Reason::Adopting, why, LATER));
     };
+    if let Some(other) = latched.cluster_id.filter(|id| *id != list.cluster_id) {
+        let why = format!(
+            "two clusters under one name: the status says {other:x}, the members of the earlier operator's cluster say {:x}; nothing is changed until one of them is gone",
+            list.cluster_id
+        );
+        return Some(Decision::refuse(Reason::VolumeHeld, why));
+    }
     let running = || {
         let members = list.members.iter();
         members.filter_map(|member| observed.serving_as(member.id)?.version)
@@ -23,20 +32,25 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
         return Some(Decision::wait(Reason::Adopting, why, LATER));
     };
     let claims = observed.claims.values();
-    let latched = Latched {
+    let taken_over = Latched {
         cluster_id: Some(list.cluster_id),
         resumed: true,
         proven: Some(Proven {
             template: String::new(),
             version,
             everywhere: true,
+            before: None,
         }),
         storage: claims.filter_map(|claim| claim.requested).min(),
-        ..observed.cluster.latched.clone()
+        ..latched.clone()
     };
     let why = format!(
         "taking over cluster {:x}, which an earlier operator runs",
         list.cluster_id
     );
-    Some(Decision::act(Step::Latch(latched), Reason::Adopting, why))
+    Some(Decision::act(
+        Step::Latch(taken_over),
+        Reason::Adopting,
+        why,
+    ))
 }

@@ -54,8 +54,15 @@ fn formed(observed: &Observed) -> Option<Decision> {
                 version,
                 // A status may have been wiped in the middle of a rollout.
                 everywhere: others.all(|other| other.template == pod.template),
+                before: None,
             }),
             storage: sizes.min().or(target.intent.storage.size.value()),
+            log_line: observed
+                .cluster
+                .latched
+                .bootstrap
+                .as_ref()
+                .map(|_| version.minor),
             ..observed.cluster.latched.clone()
         };
         let why = format!("cluster {:x} has formed", list.cluster_id);

@@ -41,6 +41,7 @@ const RULES: &[Rule] = &[
     incomplete,
     storage::grow,
     refused,
+    debug,
 ];
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
@@ -65,6 +66,7 @@ fn remember(observed: &Observed, list: &MemberList) -> Option<Decision> {
                 .pods
                 .values()
                 .all(|other| other.template == pod.template),
+            before: None,
         })
     })?;
     let sizes = observed.claims.values().filter_map(|claim| claim.requested);
@@ -435,4 +437,21 @@ fn left_behind(observed: &Observed, list: &MemberList, ordinal: u32) -> Option<D
 fn refused(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let why = observed.cluster.target.as_ref()?.refused.as_ref()?;
     Some(Decision::refuse(Reason::Refused, why.clone()))
+}
+
+/// The container for debugging joins a running pod; it is no reason to restart one.
+fn debug(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let intent = observed.cluster.intent.as_ref().ok();
+    intent.filter(|intent| intent.debug.is_some())?;
+    let lacks = |pod: &Pod| !pod.debug && !pod.terminating && pod.serving().is_some();
+    let (ordinal, pod) = observed.pods.iter().find(|(_, pod)| lacks(pod))?;
+    let step = Step::AddDebug {
+        ordinal: *ordinal,
+        uid: pod.uid.clone(),
+    };
+    let why = format!(
+        "{} gets the container for debugging",
+        observed.member_name(*ordinal)
+    );
+    Some(Decision::act(step, Reason::ApplyingObjects, why))
 }

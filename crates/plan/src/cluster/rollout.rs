@@ -5,12 +5,12 @@
 mod revive;
 mod spare;
 
-use api::Reason;
 use api::v1alpha1::status::TrialIntent;
+use api::{EtcdVersion, Reason};
 
 use crate::cluster::{describe, patience, versions};
 use crate::decision::{Decision, LATER, SOON, Step};
-use crate::observed::{Latched, MemberList, Observed, Pod, Proven};
+use crate::observed::{Latched, Member, MemberList, Observed, Pod, Proven};
 
 pub(super) use revive::revive;
 use spare::{is_well, restart};
@@ -22,6 +22,7 @@ pub fn is_changing(observed: &Observed) -> bool {
     };
     let differs = |pod: &Pod| pod.template != target;
     proven.template != target
+        || !proven.everywhere
         || observed.cluster.latched.trial.is_some()
         || observed.pods.values().any(differs)
 }
@@ -29,7 +30,10 @@ pub fn is_changing(observed: &Observed) -> bool {
 /// Goes on with what has begun; growing and shrinking come after it.
 pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let (proven, target) = goal(observed)?;
-    give_up(observed, target)
+    overtaken(observed, list, proven)
+        .or_else(|| give_up(observed, proven, target))
+        .or_else(|| versions::ahead(observed, list, proven))
+        .or_else(|| call_back(observed, list, proven, target))
         .or_else(|| adopt_what_runs(observed, list, proven, target))
         .or_else(|| {
             // A downgrade that was taken back before anybody went down is still known to etcd.
@@ -48,12 +52,40 @@ pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> 
 pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let (proven, target) = goal(observed)?;
     if proven.template == target {
-        return outstanding(observed, list, target).or_else(|| complete(observed, proven));
+        return outstanding(observed, list, proven).or_else(|| complete(observed, proven));
     }
     if let Some(trial) = &observed.cluster.latched.trial {
         return Some(tried(observed, trial));
     }
-    versions::prepare(observed, list, proven).or_else(|| choose(observed, list, target))
+    versions::prepare(observed, list, proven)
+        .or_else(|| newcomer(observed, proven, target))
+        .or_else(|| choose(observed, list, target))
+}
+
+/// What an earlier operator left can take nobody in. Where more members are asked for, the first of them tries the gate,
+/// and nobody is restarted for it.
+fn newcomer(observed: &Observed, proven: &Proven, target: &str) -> Option<Decision> {
+    let intent = &observed.cluster.target.as_ref()?.intent;
+    let ordinal = (0..intent.size).find(|ordinal| is_newcomer(observed, proven, *ordinal))?;
+    if intent.version.minor != proven.version.minor {
+        return None;
+    }
+    let pod = observed.pods.get(&ordinal);
+    let trial = TrialIntent {
+        member: observed.member_name(ordinal),
+        template: target.to_owned(),
+        pod_uid: pod.map(|pod| pod.uid.clone()).unwrap_or_default(),
+    };
+    let why = format!("{} is to try the change when it joins", trial.member);
+    Some(latch(observed, None, Some(trial), &why))
+}
+
+/// Asked for, but no member yet, where an earlier operator's members run.
+fn is_newcomer(observed: &Observed, proven: &Proven, ordinal: u32) -> bool {
+    let size = observed.cluster.intent.as_ref().map(|intent| intent.size);
+    proven.template.is_empty()
+        && size.is_ok_and(|size| ordinal < size)
+        && observed.member_of(ordinal).is_none()
 }
 
 /// It has reached everybody.
@@ -62,6 +94,7 @@ fn complete(observed: &Observed, proven: &Proven) -> Option<Decision> {
     (!proven.everywhere || left).then(|| {
         let done = Proven {
             everywhere: true,
+            before: None,
             ..proven.clone()
         };
         let why = format!("every member runs on v{} as asked for", proven.version);
@@ -80,16 +113,76 @@ fn goal(observed: &Observed) -> Option<(&Proven, &str)> {
     Some((proven, &target.template))
 }
 
-/// The edit that is tried was changed or taken back.
-fn give_up(observed: &Observed, target: &str) -> Option<Decision> {
+/// The edit that is tried was changed or taken back, or whoever was called back has come.
+fn give_up(observed: &Observed, proven: &Proven, target: &str) -> Option<Decision> {
     let trial = observed.cluster.latched.trial.as_ref()?;
-    (trial.template != target).then(|| {
-        let why = format!(
+    if trial.template == target {
+        return None;
+    }
+    let why = if trial.template == proven.template {
+        let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member);
+        let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+        pod.filter(|pod| !pod.terminating && pod.template == trial.template)?;
+        format!("{} is back on what is proven", trial.member)
+    } else {
+        format!(
             "the change that {} was to try is no longer asked for",
             trial.member
-        );
-        latch(observed, None, None, &why)
-    })
+        )
+    };
+    Some(latch(observed, None, None, &why))
+}
+
+/// Every member runs a newer line than is proven, and the data has followed: from here on there is no plain way back,
+/// whether or not it was meant as a trial. A cluster of one comes to that with its first restart.
+fn overtaken(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
+    let ahead = |member: &Member| {
+        let serving = observed.serving_as(member.id)?;
+        let version = serving
+            .version
+            .filter(|version| version.minor > proven.version.minor)?;
+        (serving.storage? > proven.version.minor).then_some(version)
+    };
+    let versions: Option<Vec<EtcdVersion>> = list.members.iter().map(ahead).collect();
+    let version = versions?.into_iter().min()?;
+    let healthy = list.voters().find(|voter| observed.is_healthy(voter))?;
+    let pod = observed.pods.get(&observed.ordinal_of(healthy)?)?;
+    let new = Proven {
+        template: pod.template.clone(),
+        version,
+        everywhere: false,
+        before: Some(proven.version),
+    };
+    let why = format!(
+        "every member runs on 3.{}, and so does the data",
+        version.minor
+    );
+    Some(latch(observed, Some(new), None, &why))
+}
+
+/// Before another line is begun, whoever tried a third thing comes back to what is proven.
+fn call_back(
+    observed: &Observed,
+    list: &MemberList,
+    proven: &Proven,
+    target: &str,
+) -> Option<Decision> {
+    let asked = observed.cluster.target.as_ref()?.intent.version;
+    if !proven.everywhere || asked.minor == proven.version.minor {
+        return None;
+    }
+    // Only while the StatefulSet holds it, and nobody is on the way already.
+    let held = observed.objects.template.as_ref() == Some(&proven.template);
+    if !held || observed.cluster.latched.trial.is_some() {
+        return None;
+    }
+    let astray = candidates(observed, list, &proven.template)
+        .into_iter()
+        .filter(|ordinal| {
+            let pod = observed.pods.get(ordinal);
+            pod.is_some_and(|pod| pod.template != target)
+        });
+    announced(observed, list, astray, &proven.template)
 }
 
 /// A member that runs well on what is asked for has tried it, however it came to that.
@@ -118,8 +211,17 @@ fn adopt_what_runs(
         template: target.to_owned(),
         version,
         everywhere: false,
+        before: Some(before(proven, version)),
     };
     Some(latch(observed, Some(new), None, &why))
+}
+
+/// The release that some members still run on: the proven one, or the one before it if they have not even reached that.
+fn before(proven: &Proven, next: EtcdVersion) -> EtcdVersion {
+    let earlier = proven.before.filter(|_| !proven.everywhere);
+    earlier
+        .filter(|earlier| next.minor == proven.version.minor && earlier.minor != next.minor)
+        .unwrap_or(proven.version)
 }
 
 /// The trial, from the moment it is written down until its pod was made anew.
@@ -130,7 +232,7 @@ fn pursue(
     trial: &TrialIntent,
 ) -> Option<Decision> {
     let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
-    if observed.member_of(ordinal).is_none() {
+    if observed.member_of(ordinal).is_none() && !is_newcomer(observed, proven, ordinal) {
         let why = format!("{} is no member any more and tries nothing", trial.member);
         return Some(latch(observed, None, None, &why));
     }
@@ -155,7 +257,8 @@ fn pursue(
         return Some(latch(observed, None, Some(again), &why));
     }
     // What etcd had prepared may have been undone since it was written down.
-    let ready = versions::prepare(observed, list, proven).is_none();
+    let back = trial.template == proven.template;
+    let ready = back || versions::prepare(observed, list, proven).is_none();
     match restart(observed, list, ordinal).filter(|_| ready) {
         Some(decision) if observed.objects.template.as_ref() == Some(&trial.template) => {
             Some(decision)
@@ -199,10 +302,17 @@ fn heal(observed: &Observed, proven: &Proven, target: &str) -> Option<Decision> 
 /// Who goes next, and its restart, if the others can spare it. Whoever runs something is written down first: a picture
 /// in which its pod still stands then leads to nobody else's restart.
 fn next(observed: &Observed, list: &MemberList, template: &str) -> Option<Decision> {
-    let candidates = candidates(observed, list, template);
-    let decision = candidates
-        .into_iter()
-        .find_map(|ordinal| restart(observed, list, ordinal))?;
+    let candidates = candidates(observed, list, template).into_iter();
+    announced(observed, list, candidates, template)
+}
+
+fn announced(
+    observed: &Observed,
+    list: &MemberList,
+    mut candidates: impl Iterator<Item = u32>,
+    template: &str,
+) -> Option<Decision> {
+    let decision = candidates.find_map(|ordinal| restart(observed, list, ordinal))?;
     let Step::RestartPod { ordinal, uid } = &decision.step else {
         return Some(decision);
     };
@@ -293,22 +403,29 @@ fn tried(observed: &Observed, trial: &TrialIntent) -> Decision {
     Decision::wait(Reason::RollingOut, why, wait.min(LATER))
 }
 
-/// Some still run on another template, and none of them can be spared now.
-fn outstanding(observed: &Observed, list: &MemberList, template: &str) -> Option<Decision> {
-    let ordinal = *candidates(observed, list, template).first()?;
+/// Some still run on another template and none of them can be spared now, or the last one is on its way back.
+fn outstanding(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
+    let next = candidates(observed, list, &proven.template)
+        .first()
+        .copied();
     let unwell = list.voters().find_map(|voter| {
         let at = observed.ordinal_of(voter)?;
         (!is_well(observed, list, at, voter)).then_some(at)
     });
-    let why = match unwell {
-        Some(unwell) => {
+    let unwell = unwell.filter(|_| next.is_some() || !proven.everywhere);
+    let (why, wait) = match (unwell, next) {
+        (Some(unwell), _) => {
             let pod = observed.pods.get(&unwell);
             let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
-            format!("waiting for {}, which {what}", observed.member_name(unwell))
+            let why = format!("waiting for {}, which {what}", observed.member_name(unwell));
+            (why, patience(observed, unwell))
         }
-        None => format!("{} is restarted next", observed.member_name(ordinal)),
+        (None, Some(next)) => {
+            let why = format!("{} is restarted next", observed.member_name(next));
+            (why, SOON)
+        }
+        (None, None) => return None,
     };
-    let wait = unwell.map_or(SOON, |unwell| patience(observed, unwell));
     Some(rolling(observed, list, &why, wait.min(LATER)))
 }
 
@@ -341,8 +458,18 @@ fn latch(
     why: &str,
 ) -> Decision {
     let old = &observed.cluster.latched;
+    let proven = proven.or_else(|| old.proven.clone());
+    // Whoever runs writes its own entries, and so does whoever tries.
+    let target = observed.cluster.target.as_ref().filter(|_| trial.is_some());
+    let tries = target.map(|target| target.intent.version.minor);
+    let runs = proven.as_ref().map(|proven| proven.version.minor);
+    let writes = tries.into_iter().chain(runs).min();
     let latched = Latched {
-        proven: proven.or_else(|| old.proven.clone()),
+        log_line: old
+            .log_line
+            .map(|line| writes.map_or(line, |writes| line.min(writes))),
+        renewing: old.renewing && trial.is_none(),
+        proven,
         trial,
         ..old.clone()
     };

@@ -75,6 +75,7 @@ fn expand(observed: &Observed, ordinal: u32, claim: &Claim) -> Decision {
         .as_ref()
         .map(|target| target.intent.storage.size.to_string());
     let size = size.unwrap_or_default();
+    let class = claim.class.as_deref().unwrap_or("without a name");
     match claim.expandable {
         Some(true) => {
             let why = format!("asking for {size} for {name}");
@@ -87,13 +88,13 @@ fn expand(observed: &Observed, ordinal: u32, claim: &Claim) -> Decision {
         }
         Some(false) => {
             let why = format!(
-                "spec.storage.size is {size}, but the storage class of {name} cannot expand volumes (allowVolumeExpansion is not true): allow it there, or take the change back"
+                "spec.storage.size is {size}, but {class}, the storage class of {name}, cannot expand volumes (allowVolumeExpansion is not true): allow it there, or take the change back"
             );
             Decision::refuse(Reason::Refused, why)
         }
         None => {
             let why = format!(
-                "spec.storage.size is {size}, but the storage class of {name} does not exist (any more), so whether it can expand volumes is not known: make it again, or take the change back"
+                "spec.storage.size is {size}, but {class}, the storage class of {name}, does not exist (any more), so whether it can expand volumes is not known: make it again, or take the change back"
             );
             Decision::refuse(Reason::Refused, why)
         }

@@ -7,16 +7,92 @@ use api::Reason;
 
 use crate::cluster::describe;
 use crate::decision::{Decision, LATER, Step};
-use crate::observed::{Member, MemberList, Observed, Proven, Serving};
+use crate::observed::{Latched, Member, MemberList, Observed, Proven, Serving};
 
 /// The step that comes before any member may run on the target's line; `None` when nothing stands in the way.
 pub(super) fn prepare(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
     let target = observed.cluster.target.as_ref()?.intent.version;
-    cancel(observed, list, target.minor).or_else(|| match target.minor.cmp(&proven.version.minor) {
-        Ordering::Less => descend(observed, list, target.minor),
-        Ordering::Greater => ascend(observed, list, proven.version.minor),
-        Ordering::Equal => None,
+    renew_logs(observed, list, proven)
+        .or_else(|| cancel(observed, list, target.minor))
+        .or_else(|| match target.minor.cmp(&proven.version.minor) {
+            Ordering::Less => descend(observed, list, target.minor),
+            Ordering::Greater => ascend(observed, list, proven.version.minor),
+            Ordering::Equal => None,
+        })
+}
+
+fn everybody<'a>(
+    observed: &'a Observed,
+    list: &'a MemberList,
+) -> impl Iterator<Item = Option<&'a Serving>> {
+    let members = list.members.iter();
+    members.map(|member| observed.serving_as(member.id))
+}
+
+/// Every member runs a newer line than is proven, and the data is about to follow: nobody goes back until it has, or an
+/// old binary would meet data that turns new under it.
+pub(super) fn ahead(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
+    let minor = proven.version.minor;
+    let newer = |serving: &Serving| serving.version.is_some_and(|version| version.minor > minor);
+    let all = everybody(observed, list).all(|serving| serving.is_some_and(newer));
+    let held = everybody(observed, list)
+        .flatten()
+        .any(|serving| serving.downgrade == Some(minor));
+    let target = observed.cluster.target.as_ref()?.intent.version;
+    (all && !held && target.minor <= minor).then(|| {
+        let why = format!("every member runs a newer line than 3.{minor}: waiting until the data has followed, before it can go back");
+        Decision::wait(Reason::RollingOut, why, LATER)
     })
+}
+
+/// 3.7 reads the log from the last snapshot on and cannot read what 3.5 wrote there; a quiet cluster makes none for
+/// months. It makes one when the format of its data falls: so it falls to that of 3.5 and rises again, which takes
+/// seconds and restarts nobody.
+fn renew_logs(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
+    let target = observed.cluster.target.as_ref()?.intent.version;
+    let latched = &observed.cluster.latched;
+    let renewed = latched.log_line.is_some_and(|line| line > 5);
+    if target.minor < 7 || proven.version.minor != 6 || renewed {
+        return None;
+    }
+    let all = |holds: &dyn Fn(&Serving) -> bool| {
+        everybody(observed, list).all(|serving| serving.is_some_and(holds))
+    };
+    let falls = everybody(observed, list)
+        .flatten()
+        .any(|serving| serving.downgrade == Some(5));
+    if falls && !latched.renewing {
+        // One that was asked for earlier: members of 3.5 may have run since.
+        return cancel(observed, list, target.minor);
+    }
+    let remember = |line: Option<u8>, renewing: bool, why: &str| {
+        let latched = Latched {
+            log_line: line,
+            renewing,
+            ..latched.clone()
+        };
+        Decision::act(Step::Latch(latched), Reason::RollingOut, why)
+    };
+    if falls && all(&|serving| serving.storage == Some(5)) {
+        let why = "every member has made a snapshot that 3.7 can begin with";
+        return Some(remember(Some(6), false, why));
+    }
+    let ready = list
+        .members
+        .iter()
+        .all(|member| observed.is_healthy(member))
+        && all(&|serving| serving.storage == Some(6));
+    if !falls && ready {
+        let why =
+            "having every member make a snapshot: 3.7 cannot read what 3.5 wrote into the logs";
+        if !latched.renewing {
+            return Some(remember(latched.log_line, true, why));
+        }
+        let step = Step::Downgrade { to: Some(5) };
+        return Some(Decision::act(step, Reason::RollingOut, why));
+    }
+    let why = "waiting until every member has made a snapshot that 3.7 can begin with";
+    Some(Decision::wait(Reason::RollingOut, why, LATER))
 }
 
 /// Nobody is seen to have data that the target's line cannot read: what etcd had prepared may have been undone.
@@ -133,11 +209,18 @@ fn descend(observed: &Observed, list: &MemberList, to: u8) -> Option<Decision> {
     if late.is_empty() && held {
         return None;
     }
-    // Here nobody is left out: the data of one that cannot run would not be prepared.
+    // Here nobody is left out: the data of one that cannot run would not be prepared, and one that runs two lines above
+    // it would be thrown out.
     let mut all = list.members.iter();
+    let fit = |member: &Member| {
+        let serving = observed.serving_as(member.id);
+        let version = serving.and_then(|serving| serving.version);
+        let near = version.is_some_and(|version| version.minor == to.saturating_add(1));
+        near && observed.is_healthy(member)
+    };
     if let Some(dark) = all
-        .find(|member| !observed.is_healthy(member))
-        .filter(|_| !under_way)
+        .find(|member| !fit(member))
+        .filter(|_| !under_way && !late.is_empty())
     {
         let dark = say(observed, dark);
         let why = format!(

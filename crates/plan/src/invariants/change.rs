@@ -25,9 +25,14 @@ pub(super) fn check_template(observed: &Observed, template: Template) -> Result<
             let target = target.ok_or(Violation::Unknown)?;
             let forgotten = observed.objects.client_service;
             let same = proven.map_or(!forgotten, |proven| proven.template == target.template);
-            // One that vanished comes back as well as we can make it.
+            // Where what is proven cannot be had, it comes back as well as we can make it.
+            let has = |template: &Option<String>| {
+                proven.is_some_and(|proven| template.as_ref() == Some(&proven.template))
+            };
+            let lost = !has(&observed.objects.template) && !has(&observed.objects.kept_template);
+            let vanished = observed.objects.template.is_none();
             ensure(
-                same || observed.objects.template.is_none(),
+                same || vanished || (lost && proven.is_some()),
                 Violation::Unproven,
             )
         }
@@ -72,6 +77,29 @@ pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Viol
             }
     };
     ensure(observed.pods.values().any(runs), Violation::Unproven)
+}
+
+/// Members of two neighbouring lines at most.
+pub(super) fn check_lines(observed: &Observed, new: &Latched) -> Result<(), Violation> {
+    let target = observed.cluster.target.as_ref();
+    let begins = new
+        .trial
+        .as_ref()
+        .filter(|_| observed.cluster.latched.trial.is_none());
+    let (Some(target), Some(trial)) = (target, begins) else {
+        return Ok(());
+    };
+    // Whoever is called back goes to what is proven.
+    let proven = observed.cluster.latched.proven.as_ref();
+    let back = proven.filter(|proven| proven.template == trial.template);
+    let version = back.map_or(target.intent.version, |proven| proven.version);
+    let minor = version.minor;
+    let running = observed
+        .pods
+        .values()
+        .filter_map(|pod| pod.serving()?.version);
+    let near = |version: api::EtcdVersion| version.minor.abs_diff(minor) <= 1;
+    ensure(running.into_iter().all(near), Violation::Line)
 }
 
 /// No voluntary step leaves fewer healthy voters than a quorum, and there is no second disruption.
@@ -172,7 +200,17 @@ pub(super) fn check_downgrade(observed: &Observed, to: Option<u8>) -> Result<(),
         .members
         .iter()
         .all(|member| observed.is_healthy(member));
-    ensure(to.is_none() || all, Violation::Quorum)
+    let Some(to) = to else {
+        return Ok(());
+    };
+    ensure(all, Violation::Quorum)?;
+    // A member two lines above the data would be thrown out of its own cluster.
+    let above = to.saturating_add(1);
+    let next = list.members.iter().all(|member| {
+        let serving = observed.serving_as(member.id);
+        serving.is_some_and(|s| s.version.is_some_and(|version| version.minor == above))
+    });
+    ensure(next, Violation::Line)
 }
 
 /// Data is called that of a removed member only if that member was removed, on this very claim.

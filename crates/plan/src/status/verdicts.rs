@@ -124,7 +124,9 @@ fn complaints(
         all.push((decision.reason, decision.why.clone()));
     }
     let grown_up = observed.pods.values().any(|pod| is_old(observed, pod));
-    if decision.reason == Reason::EtcdUnreachable && grown_up {
+    // A cluster that is to be taken over and cannot be asked is no better off than one of ours.
+    let silent = decision.reason == Reason::Adopting && decision.step == Step::Wait;
+    if (decision.reason == Reason::EtcdUnreachable || silent) && grown_up {
         all.push((decision.reason, decision.why.clone()));
     }
     match outcome {
@@ -132,7 +134,14 @@ fn complaints(
         Outcome::Foreign(what) => all.push((Reason::ForeignObject, foreign(what))),
         Outcome::Done | Outcome::NotNow(_) => {}
     }
+    let intent = observed.cluster.intent.as_ref();
+    let size = intent.map_or(u32::MAX, |intent| intent.size);
     for (ordinal, pod) in &observed.pods {
+        // How the pod of a member that has left comes to its end is nobody's concern.
+        let left = *ordinal >= size && observed.member_of(*ordinal).is_none();
+        if pod.terminating || (left && observed.etcd.members.is_some()) {
+            continue;
+        }
         let name = observed.member_name(*ordinal);
         if let Some(complaint) = complaint_of(observed, decision, pod) {
             all.push((complaint.0, format!("{name} {}", complaint.1)));

@@ -61,7 +61,13 @@ impl Scene {
             let waits_anew = matches!(slot.does, Does::Waits(_) | Does::WaitsWithStranger)
                 && slot.grant == For::FormerWait;
             let granted = slot.grant != For::Nobody && !founds;
-            slot.listed == Listed::New && slot.does != Does::Absent && granted && !waits_anew
+            // A process that runs has asked the others who they are.
+            let runs = matches!(
+                slot.does,
+                Does::Starts | Does::Serves | Does::Lags | Does::Leaderless | Does::ServesStranger
+            );
+            let unheard = slot.does != Does::Absent && !waits_anew && !runs;
+            slot.listed == Listed::New && granted && unheard
         })
     }
 

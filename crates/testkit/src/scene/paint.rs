@@ -78,8 +78,11 @@ impl Scene {
                 template: if self.predecessor { "" } else { OLD }.to_owned(),
                 version: newest(self.from),
                 everywhere: self.everywhere,
+                before: None,
             }),
             storage: self.formed.then_some(SMALL),
+            log_line: self.formed.then_some(self.minor),
+            renewing: false,
             ..Latched::default()
         };
         decide_target(&self.intent(), &latched)
@@ -171,9 +174,12 @@ impl Scene {
                 template: templates.proven.clone(),
                 version: newest(self.from),
                 everywhere: self.everywhere,
+                before: None,
             }),
             trial: self.trial_intent(templates),
             storage: self.formed.then_some(SMALL),
+            log_line: self.formed.then_some(self.minor),
+            renewing: false,
             ending: self.ending,
         }
     }
@@ -350,6 +356,7 @@ impl Scene {
             requested: Some(requested),
             capacity: Some(capacity),
             expandable,
+            class: Some("fixed".to_owned()),
         })
     }
 }

@@ -58,6 +58,17 @@ impl World {
             .members
             .as_ref()
             .map_or(0, |list| list.cluster_id);
+        // What no precondition of its own guards is done only on the object's newest word.
+        let guarded = matches!(
+            step,
+            Step::Latch(_)
+                | Step::RestartPod { .. }
+                | Step::RetireMember { .. }
+                | Step::Downgrade { .. }
+        );
+        if guarded && look.revision != self.object.revision {
+            return Ok(Outcome::NotNow("it has changed since".to_owned()));
+        }
         match step {
             // Nobody debugs in this world.
             Step::Nothing | Step::Wait | Step::Refuse | Step::Release | Step::AddDebug { .. } => {
@@ -65,9 +76,6 @@ impl World {
             }
             Step::ApplyObjects(shape) => self.apply_objects(look, shape),
             Step::Latch(latched) => {
-                if look.revision != self.object.revision {
-                    return Ok(Outcome::NotNow("conflict".to_owned()));
-                }
                 self.attempt(|world| {
                     world.object.status = with_latched(&world.object.status, latched);
                     world.object.revision += 1;
@@ -83,46 +91,34 @@ impl World {
                 self.call(|world| world.member_add(cluster, peer_url))
             }
             Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
-            Step::RestartPod { ordinal, uid } => {
-                // Who may be restarted may have been taken back since.
-                if look.revision != self.object.revision {
-                    return Ok(Outcome::NotNow("it has changed since".to_owned()));
-                }
-                let pod = self.pods.get(ordinal).filter(|pod| pod.uid == *uid);
-                if pod.is_some() {
-                    self.attempt(|world| world.restart(*ordinal))?;
-                }
-                Ok(Outcome::Done)
-            }
             Step::MoveLeader { to, .. } => self.call(|world| world.move_leader(cluster, *to)),
-            Step::RetireMember { id, .. } => {
-                if look.revision != self.object.revision {
-                    return Ok(Outcome::NotNow("it has changed since".to_owned()));
-                }
-                self.call(|world| world.member_remove(cluster, *id))
-            }
+            Step::RetireMember { id, .. } => self.call(|world| world.member_remove(cluster, *id)),
             Step::Downgrade { to } => self.call(|world| world.downgrade(cluster, *to)),
             Step::RemoveMember { id, ordinal, nonce } => {
                 self.remove(look, (*id, *ordinal, nonce), cluster)
             }
-            Step::DeleteClaim { .. }
+            Step::RestartPod { .. }
+            | Step::TellRemoved { .. }
+            | Step::DeleteClaim { .. }
             | Step::ExpandClaim { .. }
-            | Step::OrphanPods { .. }
-            | Step::TellRemoved { .. } => self.apply_to_volumes(step),
+            | Step::OrphanPods { .. } => self.touch(step),
         }
     }
 
-    /// The same for what concerns volumes.
-    fn apply_to_volumes(&mut self, step: &Step) -> Result<Outcome, Killed> {
+    /// Steps on exactly the pod, claim or StatefulSet that was seen.
+    fn touch(&mut self, step: &Step) -> Result<Outcome, Killed> {
         match step {
-            Step::DeleteClaim { ordinal, uid } => return self.delete_exactly(*ordinal, uid),
+            Step::RestartPod { ordinal, uid } if self.is_pod(*ordinal, uid) => {
+                self.attempt(|world| world.restart(*ordinal))?;
+            }
             Step::TellRemoved {
                 ordinal,
                 uid,
                 members,
-            } if self.pods.get(ordinal).is_some_and(|pod| pod.uid == *uid) => {
+            } if self.is_pod(*ordinal, uid) => {
                 self.attempt(|world| world.tell_removed(*ordinal, members))?;
             }
+            Step::DeleteClaim { ordinal, uid } => return self.delete_exactly(*ordinal, uid),
             Step::ExpandClaim { ordinal, uid, size } => {
                 let claim = self.claims.get(ordinal).filter(|claim| claim.uid == *uid);
                 let bytes = api::Quantity(size.clone()).value().unwrap_or(0);
@@ -131,9 +127,13 @@ impl World {
                 }
             }
             Step::OrphanPods { uid } => self.attempt(|world| world.orphan(uid))?,
-            _other => {}
+            _another_pod_by_now => {}
         }
         Ok(Outcome::Done)
+    }
+
+    fn is_pod(&self, ordinal: u32, uid: &str) -> bool {
+        self.pods.get(&ordinal).is_some_and(|pod| pod.uid == uid)
     }
 
     fn tell_removed(&mut self, ordinal: u32, members: &[u64]) {
@@ -295,6 +295,13 @@ impl World {
 
     fn apply_objects(&mut self, look: &Look, shape: &Shape) -> Result<Outcome, Killed> {
         for object in self.unwritten(&look.observed, shape) {
+            // A template decides over pods that are made long after: the object is looked at once more.
+            if let (Written::Set(new), Some(old)) = (&object, self.own_set())
+                && new.template != old.template
+                && look.revision != self.object.revision
+            {
+                return Ok(Outcome::NotNow("it has changed since".to_owned()));
+            }
             if let Written::Claim(ordinal) = &object {
                 // One that was not seen is created, never taken over.
                 let unseen = !look.observed.claims.contains_key(ordinal);

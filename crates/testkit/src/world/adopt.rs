@@ -27,6 +27,7 @@ impl World {
                 member: member(ordinal).id,
                 log: 7,
                 storage: minor,
+                log_line: minor,
             };
             world.plant(ordinal, data, &template, &members);
         }
@@ -63,6 +64,7 @@ impl World {
             },
         };
         let pod = Pod {
+            refuses: false,
             uid: self.fresh("pod"),
             owner: self.object.uid.clone(),
             created: self.now,

@@ -150,6 +150,7 @@ impl World {
                 member,
                 log: 0,
                 storage: 0,
+                log_line: 0,
             },
             vec![first],
         );
@@ -198,6 +199,7 @@ impl World {
                 member,
                 log: 0,
                 storage: 0,
+                log_line: 0,
             },
             view,
         );
@@ -208,7 +210,10 @@ impl World {
         let others = self.claims.values().filter_map(|claim| claim.volume.data);
         let others = others.filter(|other| other.cluster == data.cluster);
         let own = self.pods.get(&ordinal).map_or(0, |pod| pod.template.minor);
-        data.storage = others.map(|other| other.storage).min().unwrap_or(own);
+        let others: Vec<Data> = others.collect();
+        let oldest = |of: fn(&Data) -> u8| others.iter().map(of).min().unwrap_or(own);
+        data.storage = oldest(|other| other.storage);
+        data.log_line = oldest(|other| other.log_line).min(own);
         if let Some(claim) = self.claims.get_mut(&ordinal) {
             claim.volume.data = Some(data);
         }

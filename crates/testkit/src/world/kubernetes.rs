@@ -75,6 +75,7 @@ impl World {
             owner: set.owner.clone(),
             template: set.template.clone(),
             told_removed: Vec::new(),
+            refuses: false,
             created: self.now,
             terminating: false,
             grant: None,

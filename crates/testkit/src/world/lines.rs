@@ -14,13 +14,20 @@ impl World {
             return true;
         };
         let fits = minor == data.storage || minor == data.storage + 1;
-        if !fits {
+        let reads = minor < 7 || data.log_line > 5;
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.refuses = !fits || !reads;
+        }
+        if !fits && !self.forgiving {
             self.violate(format!(
                 "3.{minor} was started on data of 3.{}",
                 data.storage
             ));
         }
-        fits
+        if !reads && !self.forgiving {
+            self.violate("3.7 was started on a log that 3.5 wrote into");
+        }
+        fits && reads
     }
 
     /// The format follows the oldest member, once all of them are known; downgrades say otherwise.
@@ -42,8 +49,11 @@ impl World {
             };
             let (downgrade, lucky) = (cluster.downgrade, self.rng.chance(self.conversion));
             let storage = downgrade.map_or(oldest, |to| to.min(oldest));
+            if let Some(newest) = minors.iter().max().filter(|newest| **newest > storage + 1) {
+                self.violate(format!("3.{newest} runs in a cluster of 3.{storage}"));
+            }
             if lucky {
-                self.set_storage(id, storage);
+                self.set_storage(id, storage, oldest);
             }
             let reached = downgrade.is_some_and(|to| minors.iter().all(|minor| *minor == to));
             if let Some(cluster) = self.clusters.get_mut(&id).filter(|_| reached && lucky) {
@@ -52,9 +62,16 @@ impl World {
         }
     }
 
-    fn set_storage(&mut self, id: u64, storage: u8) {
+    /// Members make a snapshot when the format falls; otherwise entries stay as long as nobody writes much.
+    fn set_storage(&mut self, id: u64, storage: u8, oldest: u8) {
         for claim in self.claims.values_mut() {
             if let Some(data) = claim.volume.data.as_mut().filter(|data| data.cluster == id) {
+                let falls = storage < data.storage;
+                data.log_line = if falls {
+                    oldest
+                } else {
+                    data.log_line.min(oldest)
+                };
                 data.storage = storage;
             }
         }

@@ -134,6 +134,7 @@ impl World {
                     requested: Some(claim.requested << 30),
                     capacity: Some(claim.capacity << 30),
                     expandable: Some(self.expandable),
+                    class: None,
                 },
             )
         });
@@ -157,9 +158,7 @@ impl World {
                 resolvable: !matches!(pod.container, Container::Down),
                 terminating: pod.terminating,
                 ready: matches!(process, Process::Serving(_)),
-                problem: pod
-                    .template
-                    .bad
+                problem: (pod.template.bad || pod.refuses)
                     .then(|| "ImagePullBackOff: no such image".to_owned()),
                 outdated: self
                     .own_set()

@@ -118,6 +118,7 @@ impl World {
             member: 0xbad0 + u64::from(ordinal),
             log: 7,
             storage: 6,
+            log_line: 6,
         };
         let volume = Volume {
             identity: None,

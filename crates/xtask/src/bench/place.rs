@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use crate::cluster::Target;
-use crate::live::{Etcd, Watch};
-use crate::tools::{run, run_with_input, wait_until};
+use crate::live::{Etcd, Watch, Writer};
+use crate::tools::{run, run_with_input};
 
 const PATIENCE: Duration = Duration::from_mins(3);
 
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_mins(3);
 pub(super) struct Place<'a> {
     target: &'a Target,
     pub(super) namespace: String,
-    pods: Watch,
+    pub(super) pods: Watch,
     etcd: Etcd,
 }
 
@@ -45,6 +45,16 @@ impl<'a> Place<'a> {
         run_with_input(&mut kubectl, &object.to_string())
     }
 
+    /// The objects of another kind here.
+    pub(super) fn watch(&self, kind: &str) -> Result<Watch> {
+        Watch::start(self.target, &self.namespace, kind)
+    }
+
+    /// Somebody who writes to the only cluster here.
+    pub(super) fn writer(&self) -> Result<Writer> {
+        Writer::start(self.target, &self.namespace)
+    }
+
     pub(super) fn kubectl(&self, arguments: &[&str]) -> Result<()> {
         let mut kubectl = self.target.command("kubectl");
         run(kubectl
@@ -54,16 +64,30 @@ impl<'a> Place<'a> {
 
     /// Seconds until exactly this many healthy voters answer, from a moment on.
     pub(super) fn voters(&mut self, size: usize, since: Instant) -> Result<f64> {
+        let what = format!("{size} healthy voters");
+        self.until(&what, since, |place| {
+            place.etcd.are_healthy_voters(&place.pods.objects, size)
+        })
+    }
+
+    /// Seconds until something is so, from a moment on.
+    pub(super) fn until(
+        &mut self,
+        what: &str,
+        since: Instant,
+        mut question: impl FnMut(&mut Self) -> bool,
+    ) -> Result<f64> {
         loop {
-            self.pods.wait(Duration::from_millis(20));
-            if self.etcd.are_healthy_voters(&self.pods.objects, size) {
+            self.etcd.rest(Duration::from_millis(20));
+            self.pods.wait(Duration::ZERO);
+            if question(self) {
                 return Ok(since.elapsed().as_secs_f64());
             }
             if since.elapsed() > PATIENCE {
                 bail!(
-                    "no {size} healthy voters in {} within {} s",
-                    self.namespace,
-                    PATIENCE.as_secs()
+                    "not within {} s in {}: {what}",
+                    PATIENCE.as_secs(),
+                    self.namespace
                 );
             }
         }
@@ -72,10 +96,8 @@ impl<'a> Place<'a> {
     /// Until every pod is gone; what goes must not slow down what comes next.
     pub(super) fn empty(&mut self) -> Result<()> {
         self.kubectl(&["delete", "etcdclusters,statefulsets", "--all"])?;
-        let pods = &mut self.pods;
-        wait_until("the pods go", PATIENCE, || {
-            pods.wait(Duration::from_millis(200));
-            Ok(pods.objects.is_empty())
+        self.until("the pods are gone", Instant::now(), |place| {
+            place.pods.objects.is_empty()
         })?;
         self.kubectl(&["delete", "pvc,services", "--all", "--wait=false"])
     }

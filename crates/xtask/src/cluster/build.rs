@@ -15,6 +15,8 @@ use crate::tools::output;
 
 pub(crate) const KUBERNETES: &str = "1.36.3";
 pub(crate) const ETCDS: [&str; 3] = ["3.5.35", "3.6.16", "3.7.3"];
+/// Earlier releases of a line, for upgrades within it. They are images only; no test runs on their programs.
+pub(crate) const EARLIER_ETCDS: [&str; 1] = ["3.6.14"];
 /// The etcd below the API server, and the etcdctl in the shell's PATH.
 pub(crate) const CONTROL_PLANE_ETCD: &str = "3.6.16";
 pub(crate) const COREDNS: &str = "1.14.7";
@@ -55,7 +57,7 @@ pub(crate) fn ensure(layout: &Layout, kubernetes: &str) -> Result<()> {
     }
     build_kubernetes(layout, kubernetes)?;
     build_provisioner(layout, kubernetes)?;
-    for version in ETCDS {
+    for version in ETCDS.into_iter().chain(EARLIER_ETCDS) {
         build_etcd(layout, version)?;
     }
     install(layout, "coredns", COREDNS, "github.com/coredns/coredns", "")?;

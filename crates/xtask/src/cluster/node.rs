@@ -41,10 +41,20 @@ pub(crate) fn ensure_containerd(layout: &Layout, node: Node, images: &[Archive])
     wait_until(&format!("{name} answers"), Duration::from_secs(30), || {
         Ok(succeeds(ctr(layout, node).arg("version")))
     })?;
+    ensure_images(layout, node, images)
+}
+
+/// Gives a node's containerd the images and the names it lacks.
+pub(crate) fn ensure_images(layout: &Layout, node: Node, images: &[Archive]) -> Result<()> {
     let present = output(ctr(layout, node).args(["images", "list", "-q"]))?;
+    let lacks = |image: &str| !present.lines().any(|line| line == image);
     for archive in images {
-        if !present.lines().any(|line| line == archive.image) {
+        if lacks(&archive.image) {
             load(layout, node, &archive.path)?;
+        }
+        for alias in archive.aliases.iter().filter(|alias| lacks(alias)) {
+            run(ctr(layout, node).args(["images", "tag", &archive.image, alias]))
+                .with_context(|| format!("tag {alias} on {}", node.name()))?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::ApiResource;
 use kube::{Api, ResourceExt};
 use manifests::{Kind, Object, Shape, drift};
@@ -14,8 +14,8 @@ use plan::Observed;
 use plan::status::Outcome;
 use serde_json::{Value, json};
 
-use super::outcome_of;
-use crate::cluster::observe::{is_owned_against_policy, live_object, owner, template};
+use super::{changed_since, outcome_of};
+use crate::cluster::observe::{is_owned_against_policy, live_object, owner, template, unwanted};
 use crate::cluster::place;
 use crate::context::Context;
 
@@ -41,11 +41,34 @@ pub(super) async fn apply(
             other @ (Outcome::NotNow(_) | Outcome::Failed(_)) => return other,
         }
     }
+    for (kind, name) in unwanted(cluster, &target.intent, shape, ctx) {
+        match delete(cluster, kind, &name, ctx).await {
+            Outcome::Done => {}
+            other => return other,
+        }
+    }
     if foreign.is_empty() {
         Outcome::Done
     } else {
         Outcome::Foreign(foreign.join(", "))
     }
+}
+
+/// Deletes exactly the object of ours that was seen.
+async fn delete(cluster: &EtcdCluster, kind: Kind, name: &str, ctx: &Context) -> Outcome {
+    let (namespace, _) = place(cluster);
+    let live = live_object(ctx, &namespace, kind, name);
+    let uid = live.as_ref().and_then(|live| live.pointer("/metadata/uid"));
+    let params = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: uid.and_then(Value::as_str).map(str::to_owned),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(ctx.client.clone(), &namespace, &resource(kind));
+    outcome_of(&format!("{kind:?} {name}"), api.delete(name, &params).await)
 }
 
 async fn apply_one(
@@ -69,6 +92,10 @@ async fn apply_one(
     if object.kind == Kind::StatefulSet {
         let wanted = template::wanted(&object, &live, shape, &ctx.agent_image);
         if wanted.differs {
+            // It decides over pods that are made long after, and the cache of the object may be older than this one.
+            if let Some(changed) = changed_since(cluster, ctx).await {
+                return changed;
+            }
             return replace_template(&api, &object.name, &live, &wanted, &what).await;
         }
     }

@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 use plan::status::Outcome;
 
-use super::outcome_of;
+use super::{changed_since, outcome_of};
 use crate::cluster::place;
 use crate::context::Context;
 
@@ -27,6 +27,10 @@ pub(super) async fn claim(
 pub(super) async fn pod(cluster: &EtcdCluster, ordinal: u32, uid: &str, ctx: &Context) -> Outcome {
     let (namespace, name) = place(cluster);
     let pod = names::member(&name, ordinal);
+    // Another operator may have written down somebody else since, and two must not be away at once.
+    if let Some(changed) = changed_since(cluster, ctx).await {
+        return changed;
+    }
     let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
     let deleted = pods.delete(&pod, &exactly(uid)).await;
     outcome_of(&format!("the pod {pod}"), deleted)

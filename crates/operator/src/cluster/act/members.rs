@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use api::EtcdCluster;
 use etcd::{Cause, DowngradeAction, GateAnswer, Target};
-use kube::{Api, ResourceExt};
 use plan::Observed;
+use plan::observed::Member;
 use plan::status::Outcome;
 
-use super::outcome_of;
+use super::changed_since;
 use crate::cluster::observe::targets;
-use crate::cluster::place;
 use crate::context::Context;
 
 /// `MemberAdd` and `MemberRemove` wait for a commit.
@@ -109,9 +108,15 @@ pub(super) async fn downgrade(
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Outcome {
-    let Some(voter) = voter(observed, cluster, ctx) else {
+    // Where lines are mixed, 3.5 carries it out but does not answer in time.
+    let newest = |voter: &Member| observed.serving_as(voter.id).and_then(|s| s.version);
+    let Some(voter) = best_voter(observed, cluster, ctx, newest) else {
         return nobody();
     };
+    // An order that comes late would let the data fall under members that have gone on.
+    if let Some(changed) = changed_since(cluster, ctx).await {
+        return changed;
+    }
     let (action, target) = match to {
         Some(to) => (DowngradeAction::Enable, format!("3.{to}")),
         None => (DowngradeAction::Cancel, String::new()),
@@ -141,18 +146,6 @@ pub(super) async fn retire(
     removed(voter.member_remove(id).await)
 }
 
-/// etcd knows no resourceVersion, so the object is looked at once more: what was latched or asked for since this
-/// look may make the removal wrong.
-async fn changed_since(cluster: &EtcdCluster, ctx: &Context) -> Option<Outcome> {
-    let (namespace, name) = place(cluster);
-    let api: Api<EtcdCluster> = Api::namespaced(ctx.client.clone(), &namespace);
-    match api.get_metadata(&name).await {
-        Ok(live) if live.resource_version() == cluster.resource_version() => None,
-        Ok(_) => Some(Outcome::NotNow("the object changed in between".into())),
-        Err(error) => Some(outcome_of("the object", Err::<(), _>(error))),
-    }
-}
-
 fn removed(result: Result<(), etcd::Error>) -> Outcome {
     match result {
         Ok(()) => Outcome::Done,
@@ -165,12 +158,19 @@ fn removed(result: Result<(), etcd::Error>) -> Outcome {
 
 /// Any healthy voter, the leader first: it need not forward.
 fn voter(observed: &Observed, cluster: &EtcdCluster, ctx: &Context) -> Option<etcd::Member> {
-    let list = observed.etcd.members.as_ref()?;
     let leader = observed.leader();
-    let voter = list
-        .voters()
-        .filter(|voter| observed.is_healthy(voter))
-        .max_by_key(|voter| Some(voter.id) == leader)?;
+    best_voter(observed, cluster, ctx, |voter| Some(voter.id) == leader)
+}
+
+fn best_voter<K: Ord>(
+    observed: &Observed,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+    by: impl Fn(&Member) -> K,
+) -> Option<etcd::Member> {
+    let list = observed.etcd.members.as_ref()?;
+    let healthy = list.voters().filter(|voter| observed.is_healthy(voter));
+    let voter = healthy.max_by_key(|voter| by(voter))?;
     let target: Target = targets(cluster, ctx).remove(&observed.ordinal_of(voter)?)?;
     Some(ctx.member(&target).with_deadline(DEADLINE))
 }

@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as ApiPod};
 use kube::{Resource, ResourceExt};
 use manifests::{Kind, Object, Owner, Shape};
 use plan::observed::{Claim, Pod, Process, parse_id};
-use plan::target::Target;
 use serde_json::Value;
 
 use super::problem::problem;
@@ -107,20 +106,41 @@ pub(super) fn is_owned<K: Resource>(object: &K, cluster: &EtcdCluster) -> bool {
 /// The spec and the versions of all objects it leads to; `None` while one of them is missing.
 pub(super) fn stamp(
     cluster: &EtcdCluster,
-    target: &Target,
+    target: &plan::target::Target,
     shape: &Shape,
     ctx: &Context,
 ) -> Option<String> {
     let (namespace, name) = place(cluster);
-    let mut stamp = format!(
-        "{:?} {} {shape:?}",
-        cluster.metadata.generation, target.template
-    );
-    for (kind, object) in manifests::list_objects(&name, shape) {
+    let (generation, template) = (cluster.metadata.generation, &target.template);
+    let mut stamp = format!("{generation:?} {template} {shape:?}");
+    for (kind, object) in manifests::list_objects(&name, &target.intent, shape) {
         stamp.push(' ');
         stamp.push_str(&live_version(ctx, &namespace, kind, &object)?);
     }
     Some(stamp)
+}
+
+/// Objects of ours that should not exist.
+pub(crate) fn unwanted(
+    cluster: &EtcdCluster,
+    intent: &ClusterIntent,
+    shape: &Shape,
+    ctx: &Context,
+) -> Vec<(Kind, String)> {
+    let (namespace, name) = place(cluster);
+    let mut all = manifests::unwanted_objects(&name, intent, shape);
+    all.retain(|(kind, name)| {
+        // What an earlier operator made under such a name, and users may depend on, does not bear our mark.
+        let mark = |live: &Value| {
+            let annotations = live.pointer("/metadata/annotations");
+            annotations.is_some_and(|all| all.get(labels::APPLIED_ANNOTATION).is_some())
+        };
+        let live = live_object(ctx, &namespace, *kind, name);
+        live.is_some_and(|live| {
+            mark(&live) && matches!(belonging(&live, *kind, cluster), Belonging::Ours)
+        })
+    });
+    all
 }
 
 fn live_version(ctx: &Context, namespace: &str, kind: Kind, name: &str) -> Option<String> {
@@ -176,6 +196,7 @@ pub(super) fn claims(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Clai
                 requested: requested(&claim),
                 capacity: capacity(&claim),
                 expandable: None,
+                class: class(&claim),
             };
             (ordinal, seen)
         });
@@ -192,6 +213,10 @@ fn capacity(claim: &PersistentVolumeClaim) -> Option<u64> {
     api::Quantity(capacity.get("storage")?.0.clone()).value()
 }
 
+fn class(claim: &PersistentVolumeClaim) -> Option<String> {
+    claim.spec.as_ref()?.storage_class_name.clone()
+}
+
 /// The classes of the claims that are smaller than they should be, by ordinal.
 pub(super) fn classes(
     cluster: &EtcdCluster,
@@ -202,13 +227,7 @@ pub(super) fn classes(
         .into_iter()
         .filter(|(_, claim)| requested(claim).is_some_and(|size| size < wanted));
     small
-        .map(|(ordinal, claim)| {
-            let spec = claim.spec.as_ref();
-            (
-                ordinal,
-                spec.and_then(|spec| spec.storage_class_name.clone()),
-            )
-        })
+        .map(|(ordinal, claim)| (ordinal, class(&claim)))
         .collect()
 }
 

@@ -1,6 +1,10 @@
 //! What the scheduler or the kubelet says stands in a pod's way, in their own words.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use serde_json::Value;
+
+/// Longer words are cut.
+const ENOUGH: usize = 300;
 
 pub(super) fn problem(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
@@ -37,17 +41,46 @@ fn waiting(container: &ContainerStatus) -> Option<String> {
         .as_ref()
         .and_then(|state| state.terminated.as_ref());
     let ended = ended.map_or_else(String::new, |ended| {
-        let words = ended.message.as_deref().unwrap_or_default().trim();
+        let words = last_words(ended.message.as_deref().unwrap_or_default());
         format!(" (last exit code {} {words})", ended.exit_code)
     });
     Some(format!("{reason}: {message}{ended}"))
+}
+
+/// What matters of the end of a log: what etcd says of its own end, else the first line that is no entry of its log, such
+/// as a complaint about a flag in front of the usage, else the last one.
+fn last_words(message: &str) -> String {
+    let lines = || {
+        message
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+    };
+    let entry = |line: &str| serde_json::from_str::<Value>(line).ok();
+    let plain = lines().find(|line| entry(line).is_none());
+    let fatal = lines().rev().find_map(|line| of_entry(&entry(line)?));
+    let words = fatal.or_else(|| plain.or_else(|| lines().next_back()).map(str::to_owned));
+    words.unwrap_or_default().chars().take(ENOUGH).collect()
+}
+
+/// Message and error of an entry that ends a process.
+fn of_entry(entry: &Value) -> Option<String> {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str);
+    if !matches!(text("level")?, "fatal" | "panic") {
+        return None;
+    }
+    let message = text("msg")?;
+    Some(match text("error") {
+        Some(error) => format!("{message}: {error}"),
+        None => message.to_owned(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(status: &serde_json::Value) -> Option<String> {
+    fn of(status: &Value) -> Option<String> {
         problem(&serde_json::from_value(serde_json::json!({"status": status})).unwrap())
     }
 
@@ -66,6 +99,25 @@ mod tests {
             of(&image).as_deref(),
             Some("ImagePullBackOff: Back-off pulling image \"x\"")
         );
+    }
+
+    #[test]
+    fn of_a_log_only_the_words_that_matter_are_told() {
+        let usage = "flag provided but not defined: -no-such-flag\nUsage:\n\n  etcd [OPTIONS]\n";
+        assert_eq!(
+            last_words(usage),
+            "flag provided but not defined: -no-such-flag"
+        );
+        let log = "{\"level\":\"info\",\"msg\":\"starting\"}\n\
+            {\"level\":\"fatal\",\"msg\":\"discovery failed\",\"error\":\"member count is unequal\"}\n\
+            trailing";
+        assert_eq!(last_words(log), "discovery failed: member count is unequal");
+        assert_eq!(
+            last_words("the volume cannot be read\n"),
+            "the volume cannot be read"
+        );
+        assert_eq!(last_words(""), "");
+        assert_eq!(last_words(&"x".repeat(1000)).len(), ENOUGH);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use api::Reason;
 use api::v1alpha1::status::TrialIntent;
 
-use super::{give_up, goal, heal, latch, tried};
+use super::{before, give_up, goal, heal, latch, tried};
 use crate::cluster::describe;
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Observed, Pod, Process, Proven};
@@ -16,7 +16,7 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
     if observed.is_led() {
         return None;
     }
-    let begun = give_up(observed, target).or_else(|| heal(observed, proven, target));
+    let begun = give_up(observed, proven, target).or_else(|| heal(observed, proven, target));
     if begun.is_some() {
         return begun;
     }
@@ -52,6 +52,7 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
             template: target.to_owned(),
             version,
             everywhere: false,
+            before: Some(before(proven, version)),
         };
         return Some(latch(observed, Some(new), None, why));
     }

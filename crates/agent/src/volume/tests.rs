@@ -1,0 +1,134 @@
+//! Crashes between any two steps.
+
+use gate::State;
+
+use super::*;
+use crate::{
+    judge::{Verdict, Wal, judge},
+    look::look,
+    permit::Start,
+    wal::{Head, tests::Writer},
+};
+
+const UID: &str = "uid-1";
+const HEAD: Head = Head {
+    member_id: 0xa1,
+    cluster_id: 0xc1,
+};
+const WAL: &str = "wal/0000000000000000-0000000000000000.wal";
+
+/// A volume with data in one place, and what else may lie around.
+fn volume(place: Place) -> tempfile::TempDir {
+    let volume = tempfile::TempDir::new().unwrap();
+    let path = member(volume.path(), place);
+    for directory in ["wal", "snap"] {
+        fs::create_dir_all(path.join(directory)).unwrap();
+    }
+    fs::write(path.join(WAL), Writer::new(0, HEAD).preallocated()).unwrap();
+    fs::write(path.join("snap/db"), "database").unwrap();
+    fs::create_dir(volume.path().join("lost+found")).unwrap();
+    volume
+}
+
+fn is_whole(member: &Path) -> bool {
+    let wal = fs::read(member.join(WAL)).ok();
+    wal == Some(Writer::new(0, HEAD).preallocated())
+        && fs::read(member.join("snap/db")).ok().as_deref() == Some(b"database")
+}
+
+fn identity() -> Identity {
+    Identity {
+        cluster_uid: UID.into(),
+        incarnation: 1,
+        nonce: "n2".into(),
+        member_id: Some("a1".into()),
+        cluster_id: Some("c1".into()),
+    }
+}
+
+fn state(volume: &Path) -> Option<State> {
+    match judge(&look(volume).unwrap(), UID) {
+        Verdict::Start => None,
+        Verdict::Wait(state, _) => Some(state),
+    }
+}
+
+#[test]
+fn a_crash_during_an_adoption_leaves_the_data_whole_in_one_place() {
+    for leftover in [false, true] {
+        for steps in 0..=ADOPTION.len() {
+            let volume = volume(Place::Root);
+            let volume = volume.path();
+            if leftover {
+                fs::create_dir_all(volume.join("data/member/wal.tmp")).unwrap();
+            }
+            for step in ADOPTION.iter().take(steps) {
+                step(volume, "n1").unwrap();
+            }
+            let seen = look(volume).unwrap();
+            assert_eq!(seen.wal, Wal::Head(HEAD), "{steps}");
+            assert!(seen.database);
+            assert_eq!(state(volume), Some(State::Unidentified), "{steps}");
+            let places = [Place::Root, Place::Data].map(|place| member(volume, place));
+            let whole: Vec<bool> = places.iter().map(|member| is_whole(member)).collect();
+            let is_last = steps == ADOPTION.len();
+            assert_eq!(whole, [!is_last, is_last], "{steps}");
+
+            let permit = Permit {
+                discard: false,
+                identity: identity(),
+                start: Start::OnData,
+            };
+            prepare(volume, seen.place, &permit).unwrap();
+            assert_eq!(state(volume), None, "{steps}");
+            assert!(is_whole(&member(volume, Place::Data)));
+            assert!(!member(volume, Place::Root).exists());
+        }
+    }
+}
+
+#[test]
+fn a_crash_while_removed_data_is_set_aside_loses_no_identity_before_the_data() {
+    for place in [Place::Data, Place::Root] {
+        for steps in 0..=REMOVAL.len() {
+            let volume = volume(place);
+            let volume = volume.path();
+            write_identity(volume, &identity()).unwrap();
+            let target = removed(volume, 0xa1);
+            fs::create_dir_all(target.join("member/wal")).unwrap();
+            for step in REMOVAL.iter().take(steps) {
+                step(volume, place, &target).unwrap();
+            }
+            let before = match (steps, place) {
+                (0 | 1, Place::Data) => None,
+                (0 | 1, Place::Root) => Some(State::Unidentified),
+                _later => Some(State::Empty),
+            };
+            assert_eq!(state(volume), before, "{place:?} {steps}");
+            if before != Some(State::Empty) {
+                set_aside_removed(volume, place, 0xa1).unwrap();
+                assert_eq!(state(volume), Some(State::Empty));
+                let stays = place == Place::Root;
+                assert_eq!(volume.join("identity.json").exists(), stays);
+                assert_eq!(target.join("identity.json").exists(), !stays);
+            }
+            assert!(is_whole(&target.join("member")), "{place:?} {steps}");
+        }
+    }
+}
+
+#[test]
+fn discarded_data_is_not_found_again_in_the_root() {
+    let volume = volume(Place::Root);
+    let volume = volume.path();
+    fs::create_dir_all(volume.join("data/member/snap")).unwrap();
+    let permit = Permit {
+        discard: true,
+        identity: identity(),
+        start: Start::OnData,
+    };
+    prepare(volume, Place::Root, &permit).unwrap();
+    assert_eq!(state(volume), Some(State::Empty));
+    assert!(is_whole(&volume.join("aside-n2-member")));
+    assert!(volume.join("aside-n2/member/snap").is_dir());
+}

@@ -1,0 +1,149 @@
+//! How large things can be. CEL needs to know before it lets a rule run over them.
+
+use serde_json::{Value, json};
+
+/// A path and what its schema is told.
+pub(super) type Bound = (&'static [&'static str], &'static str, Value);
+
+const TEXT: u64 = 512;
+const LABEL: u64 = 63;
+
+/// All bounds.
+pub(super) fn all() -> Vec<Bound> {
+    let mut all: Vec<Bound> = Vec::new();
+    all.extend(TEXTS.iter().map(|path| (*path, "maxLength", json!(TEXT))));
+    all.extend(NAMES.iter().map(|path| (*path, "maxLength", json!(LABEL))));
+    all.extend(
+        MAPS.iter()
+            .map(|(path, most)| (*path, "maxProperties", json!(most))),
+    );
+    all.extend(SAID.iter().map(|path| (*path, "minLength", json!(1))));
+    for (path, most, key) in LISTS {
+        all.push((*path, "maxItems", json!(most)));
+        if let Some(key) = key {
+            all.push((*path, "x-kubernetes-list-type", json!("map")));
+            all.push((*path, "x-kubernetes-list-map-keys", json!([key])));
+        }
+    }
+    all.extend(
+        AT_LEAST
+            .iter()
+            .map(|(path, least)| (*path, "minimum", json!(least))),
+    );
+    all
+}
+
+const TEXTS: &[&[&str]] = &[
+    &["spec", "version"],
+    &["spec", "repository"],
+    &["spec", "image", "tag"],
+    &["spec", "image", "digest"],
+    &["spec", "storage", "storageClassName"],
+    &[
+        "spec",
+        "storage",
+        "volumeClaimTemplate",
+        "spec",
+        "storageClassName",
+    ],
+    &[
+        "spec",
+        "storage",
+        "volumeClaimTemplate",
+        "spec",
+        "volumeMode",
+    ],
+    &["spec", "etcd", "flags", "*"],
+    &["spec", "etcd", "autoCompaction", "retention"],
+    &["spec", "pod", "labels", "*"],
+    &["spec", "pod", "nodeSelector", "*"],
+    &["spec", "pod", "env", "*", "name"],
+    &["spec", "pod", "volumeMounts", "*", "mountPath"],
+    &["spec", "access", "loadBalancerClass"],
+    &["spec", "access", "loadBalancerSourceRanges", "*"],
+    &["spec", "debug", "image"],
+];
+
+/// An empty text would not be nothing.
+const SAID: &[&[&str]] = &[
+    &["spec", "pod", "serviceAccountName"],
+    &["spec", "access", "loadBalancerClass"],
+    &["spec", "debug", "image"],
+];
+
+const NAMES: &[&[&str]] = &[
+    &["spec", "pod", "volumes", "*", "name"],
+    &["spec", "pod", "volumeMounts", "*", "name"],
+    &["spec", "pod", "containers", "*", "name"],
+];
+
+const MAPS: &[(&[&str], u64)] = &[
+    (&["spec", "resources", "requests"], 8),
+    (&["spec", "resources", "limits"], 8),
+    (
+        &[
+            "spec",
+            "storage",
+            "volumeClaimTemplate",
+            "spec",
+            "resources",
+            "requests",
+        ],
+        8,
+    ),
+    (
+        &[
+            "spec",
+            "storage",
+            "volumeClaimTemplate",
+            "spec",
+            "resources",
+            "limits",
+        ],
+        8,
+    ),
+    (&["spec", "etcd", "flags"], 64),
+    (&["spec", "pod", "labels"], 64),
+    (&["spec", "pod", "annotations"], 64),
+    (&["spec", "pod", "nodeSelector"], 64),
+    (&["spec", "access", "annotations"], 64),
+];
+
+/// With the key that no two items share.
+const LISTS: &[(&[&str], u64, Option<&str>)] = &[
+    (&["spec", "pod", "env"], 128, Some("name")),
+    (&["spec", "pod", "volumes"], 32, Some("name")),
+    (&["spec", "pod", "volumeMounts"], 64, Some("mountPath")),
+    (&["spec", "pod", "containers"], 16, Some("name")),
+    (&["spec", "access", "loadBalancerSourceRanges"], 64, None),
+];
+
+const AT_LEAST: &[(&[&str], u64)] = &[
+    (
+        &["spec", "pod", "probes", "startup", "initialDelaySeconds"],
+        0,
+    ),
+    (&["spec", "pod", "probes", "startup", "periodSeconds"], 1),
+    (&["spec", "pod", "probes", "startup", "timeoutSeconds"], 1),
+    (&["spec", "pod", "probes", "startup", "failureThreshold"], 1),
+    (
+        &["spec", "pod", "probes", "liveness", "initialDelaySeconds"],
+        0,
+    ),
+    (&["spec", "pod", "probes", "liveness", "periodSeconds"], 1),
+    (&["spec", "pod", "probes", "liveness", "timeoutSeconds"], 1),
+    (
+        &["spec", "pod", "probes", "liveness", "failureThreshold"],
+        1,
+    ),
+    (
+        &["spec", "pod", "probes", "readiness", "initialDelaySeconds"],
+        0,
+    ),
+    (&["spec", "pod", "probes", "readiness", "periodSeconds"], 1),
+    (&["spec", "pod", "probes", "readiness", "timeoutSeconds"], 1),
+    (
+        &["spec", "pod", "probes", "readiness", "failureThreshold"],
+        1,
+    ),
+];

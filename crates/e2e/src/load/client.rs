@@ -1,0 +1,122 @@
+//! Where the members are, and which of them a client asks next.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use etcd::{DirectTcp, Member, Pool, Security, Target};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::ListParams;
+use tokio::sync::Notify;
+
+/// How long one attempt may take. Below the limit of a gap: one attempt that is lost on the way, as those are that a
+/// follower passes to a leader which is just handing over, is not yet an outage.
+const DEADLINE: Duration = Duration::from_millis(700);
+/// How often the addresses are looked up when nothing fails.
+const REFRESH: Duration = Duration::from_millis(500);
+/// How soon a member may be asked again that just failed.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The addresses of all members, whether ready or not, as the headless Service has them.
+pub(super) struct Addresses {
+    slices: Api<EndpointSlice>,
+    namespace: String,
+    service: String,
+    known: Mutex<Vec<Target>>,
+    doubted: Notify,
+}
+
+impl Addresses {
+    pub(super) fn new(client: kube::Client, namespace: &str, cluster: &str) -> Self {
+        Self {
+            slices: Api::namespaced(client, namespace),
+            namespace: namespace.to_owned(),
+            service: format!("kubernetes.io/service-name={cluster}-peer"),
+            known: Mutex::default(),
+            doubted: Notify::new(),
+        }
+    }
+
+    /// Looks again and again, and at once when somebody failed.
+    pub(super) async fn keep_current(&self) {
+        let ours = ListParams::default().labels(&self.service);
+        loop {
+            // What cannot be read stays as it was.
+            if let Ok(slices) = self.slices.list(&ours).await {
+                let found = slices.iter().flat_map(|slice| self.targets(slice));
+                *self.lock() = found.collect();
+            }
+            tokio::time::sleep(PAUSE).await;
+            // Either will do.
+            drop(tokio::time::timeout(REFRESH, self.doubted.notified()).await);
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn targets<'a>(&'a self, slice: &'a EndpointSlice) -> impl Iterator<Item = Target> + 'a {
+        slice.endpoints.iter().filter_map(|endpoint| {
+            Some(Target {
+                namespace: self.namespace.clone(),
+                pod: endpoint.target_ref.as_ref()?.name.clone()?,
+                address: endpoint.addresses.first()?.clone(),
+            })
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Target>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client with connections of its own. It stays with a member that answers.
+pub(super) struct Client {
+    addresses: Arc<Addresses>,
+    pool: Pool,
+    failures: BTreeMap<Target, Instant>,
+    current: Option<Target>,
+}
+
+impl Client {
+    pub(super) fn new(addresses: &Arc<Addresses>) -> Self {
+        Self {
+            addresses: Arc::clone(addresses),
+            pool: Pool::new(Arc::new(DirectTcp)),
+            failures: BTreeMap::new(),
+            current: None,
+        }
+    }
+
+    /// Whom to ask: the one that answered last, else the one whose last failure is the longest ago.
+    pub(super) async fn member(&mut self) -> Option<Member> {
+        let known = self.addresses.lock().clone();
+        self.failures.retain(|target, _| known.contains(target));
+        let stays = self.current.take().filter(|target| known.contains(target));
+        let next = || {
+            let longest_ago = |target: &&Target| self.failures.get(*target).copied();
+            known.iter().min_by_key(longest_ago).cloned()
+        };
+        let chosen = stays.or_else(next);
+        let just_failed = chosen
+            .as_ref()
+            .and_then(|target| self.failures.get(target))
+            .is_some_and(|failure| failure.elapsed() < PAUSE);
+        if just_failed || chosen.is_none() {
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.current.clone_from(&chosen);
+        let member = self.pool.member(&chosen?, Security::Plain);
+        Some(member.with_deadline(DEADLINE))
+    }
+
+    /// The member did not answer, or refused.
+    pub(super) fn failed(&mut self) {
+        if let Some(target) = self.current.take() {
+            self.failures.insert(target, Instant::now());
+        }
+        self.addresses.doubted.notify_one();
+    }
+}
