@@ -244,7 +244,8 @@ proptest! {
         let observed = scene.observed();
         let before = &observed.cluster.latched;
         if let Step::Latch(new) = decide(&observed).step
-            && new.trial.is_some() && before.trial.is_none() && scene.list
+            && let Some(trial) = new.trial
+            && trial.template != scene.proven() && before.trial.is_none() && scene.list
         {
             let line = scene.target().intent.version.minor;
             let listed = scene.slots.iter().filter(|slot| slot.listed != Listed::No);
