@@ -118,16 +118,23 @@ fn outdated(observed: &Observed, leads: bool) -> Option<(u32, String)> {
     })
 }
 
-/// Writes down whoever comes first, and restarts it as soon as the template stands in the StatefulSet.
+/// Writes down whoever comes first, writes the template, and restarts it.
 fn tries_at_once(observed: &Observed) -> Option<Step> {
     let (_, target, _) = goal(observed)?;
     if let Some(trial) = &observed.cluster.latched.trial {
         let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
         let pod = observed.pods.get(&ordinal)?;
         let due = pod.uid == trial.pod_uid && pod.template != trial.template;
-        let written = observed.objects.template.as_ref() == Some(&trial.template);
+        if !due || pod.terminating {
+            return None;
+        }
+        if observed.objects.template.as_ref() != Some(&trial.template) {
+            let mut shape = decide_shape(observed)?;
+            shape.template = Template::Try;
+            return Some(Step::ApplyObjects(shape));
+        }
         let uid = pod.uid.clone();
-        return (due && written && !pod.terminating).then_some(Step::RestartPod { ordinal, uid });
+        return Some(Step::RestartPod { ordinal, uid });
     }
     let (ordinal, uid) = outdated(observed, false)?;
     let trial = TrialIntent {

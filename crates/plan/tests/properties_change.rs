@@ -9,11 +9,11 @@ use plan::{Step, decide, invariants};
 use proptest::prelude::*;
 use testkit::Scene;
 use testkit::scene::{Claimed, Does, LARGE, Listed, Made, SMALL, Sized, Slot, Trial, pod_uid};
-use testkit::strategies::{adopted_scene, changing_scene, scene};
+use testkit::strategies::{adopted_scene, changing_scene, scene, waiting_scene};
 
 /// Rollouts of every kind, and everything else.
 fn rollouts() -> impl Strategy<Value = Scene> {
-    prop_oneof![3 => changing_scene(), 1 => scene()]
+    prop_oneof![3 => changing_scene(), 3 => waiting_scene(), 1 => scene()]
 }
 
 /// Who is restarted, or written down to be restarted next.
@@ -244,7 +244,8 @@ proptest! {
         let observed = scene.observed();
         let before = &observed.cluster.latched;
         if let Step::Latch(new) = decide(&observed).step
-            && new.trial.is_some() && before.trial.is_none() && scene.list
+            && let Some(trial) = new.trial
+            && trial.template != scene.proven() && before.trial.is_none() && scene.list
         {
             let line = scene.target().intent.version.minor;
             let listed = scene.slots.iter().filter(|slot| slot.listed != Listed::No);

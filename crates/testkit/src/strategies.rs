@@ -216,6 +216,20 @@ pub fn changing_scene() -> impl Strategy<Value = Scene> {
     )
 }
 
+/// A change that is proven and has reached some, or is about to be tried.
+pub fn waiting_scene() -> impl Strategy<Value = Scene> {
+    let flags = (any::<bool>(), prop::option::of(trial(5)));
+    (slots::waiting_slots(), flags).prop_map(|(slots, (edited, trial))| {
+        let size = u32::try_from(slots.len()).unwrap_or(0);
+        Scene {
+            edited,
+            everywhere: edited,
+            trial: trial.filter(|(ordinal, _)| *ordinal < size),
+            ..Scene::formed(size, slots)
+        }
+    })
+}
+
 /// A healthy cluster whose volumes are to grow.
 fn volume_scene() -> impl Strategy<Value = Scene> {
     (

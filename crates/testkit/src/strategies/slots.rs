@@ -218,6 +218,38 @@ pub(super) fn rolling_slots() -> impl Strategy<Value = Vec<Slot>> {
     (slots, odd(), odd()).prop_map(|(slots, one, another)| put(put(slots, one), another))
 }
 
+/// Members that all wait for their restart, of whom some may be missed and somebody may be joining.
+pub(super) fn waiting_slots() -> impl Strategy<Value = Vec<Slot>> {
+    let odd = |does, terminating| Slot {
+        does,
+        terminating,
+        ..Slot::outdated()
+    };
+    let odd = prop::sample::select(vec![
+        odd(Does::Absent, false),
+        odd(Does::Serves, true),
+        odd(Does::Unknown, false),
+        odd(Does::Starts, false),
+        odd(Does::Leaderless, false),
+        odd(Does::Lags, false),
+        Slot::stuck(),
+        Slot::voter(),
+    ]);
+    let voters = (
+        prop::sample::select(vec![1_usize, 3, 3, 5, 5]),
+        0..5_usize,
+        0..5_usize,
+    );
+    let odds = (prop::option::of(odd.clone()), prop::option::of(odd));
+    let joins = prop::option::weighted(0.3, growing());
+    (voters, odds, joins).prop_map(|((voters, first, second), odds, joins)| {
+        let slots = vec![Slot::outdated(); voters];
+        let slots = put(slots, odds.0.map(|odd| (first, odd)));
+        let slots = put(slots, odds.1.map(|odd| (second, odd)));
+        slots.into_iter().chain(joins).collect()
+    })
+}
+
 /// A healthy cluster whose volumes are to grow.
 pub(super) fn volume_slots() -> impl Strategy<Value = Vec<Slot>> {
     let one = volume().prop_map(|volume| Slot {
