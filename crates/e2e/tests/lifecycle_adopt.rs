@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::Phase;
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Predecessor, Stage, Witness, comes_true, stays, story,
-    tell, until,
+    Cluster, LIMIT, Load, MINUTE, Played, Predecessor, Stage, Witness, check_truth, comes_true,
+    stays, story, tell, until,
 };
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -227,7 +227,7 @@ async fn comes_back(cluster: &Cluster) -> Result<()> {
         let back = now
             .get("c-1")
             .is_some_and(|now| now.metadata.uid != pod.metadata.uid);
-        comes_true(cluster, 3, VERSION).await?;
+        check_truth(cluster, 3, VERSION).await?;
         Ok(back)
     })
     .await?;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use api::v1alpha1::status::Phase;
-use e2e::{Cluster, LIMIT, Load, MINUTE, Played, Report, comes_true, story, tell, until};
+use e2e::{
+    Cluster, LIMIT, Load, MINUTE, Played, Report, check_truth, comes_true, story, tell, until,
+};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
 use serde_json::json;
@@ -105,7 +107,7 @@ async fn becomes(cluster: &Cluster, size: u32) -> Result<()> {
     cluster.resize(size).await?;
     let took = cluster.ready_within(MINUTE * 2).await?;
     tell(&format!("{size} after {:.1} s", took.as_secs_f32()));
-    comes_true(cluster, size, "3.6.16").await.map(drop)
+    check_truth(cluster, size, "3.6.16").await
 }
 
 /// One size after the other, with clients at work.

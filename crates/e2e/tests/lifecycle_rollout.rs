@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::Phase;
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Stage, Witness, comes_true, stays, story, tell, until,
+    Cluster, LIMIT, Load, MINUTE, Played, Stage, Witness, check_truth, comes_true, stays, story,
+    tell, until,
 };
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -94,7 +95,7 @@ fn an_image_that_does_not_exist_costs_one_member_and_can_be_taken_back() -> Play
             "all three run the old image and serve",
             MINUTE * 2,
             || async {
-                comes_true(&cluster, 3, "3.6.16").await?;
+                check_truth(&cluster, 3, "3.6.16").await?;
                 let pods = cluster.pods().await?;
                 Ok(pods.values().all(|pod| image_is(pod, IMAGE)))
             },
