@@ -370,6 +370,40 @@ async fn what_exists_is_applied_with_its_uid_and_what_is_right_is_left_alone() {
 }
 
 #[tokio::test]
+async fn clients_are_let_in_only_on_the_objects_newest_word() {
+    let made = |kind: &str| {
+        (
+            201,
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "db"}}),
+        )
+    };
+    let mut later = serde_json::to_value(cluster()).unwrap();
+    later["metadata"]["resourceVersion"] = json!("8");
+    let (client, asked) = recorded(vec![
+        made("ServiceAccount"),
+        made("Service"),
+        made("PodDisruptionBudget"),
+        made("StatefulSet"),
+        (200, later),
+    ]);
+    let mut observed = observed();
+    observed.cluster.latched.cluster_id = Some(1);
+    let shape = manifests::Shape {
+        client_service: true,
+        ..shape()
+    };
+    let step = decision(Step::ApplyObjects(shape));
+    let outcome = act::act(&cluster(), &observed, &step, &context(&client, vec![])).await;
+    assert!(matches!(outcome, Outcome::NotNow(_)), "{outcome:?}");
+    let asked = asked.lock().unwrap();
+    let (method, path, _) = asked.last().unwrap();
+    assert!(
+        method == "GET" && path.ends_with("etcdclusters/db"),
+        "{path}"
+    );
+}
+
+#[tokio::test]
 async fn a_status_that_says_nothing_new_is_not_written() {
     let (client, asked) = recorded(vec![(200, serde_json::to_value(cluster()).unwrap())]);
     let ctx = context(&client, vec![]);

@@ -1,5 +1,6 @@
 //! Stories of clusters that are made smaller, in the simulated Kubernetes and etcd.
 
+use api::Reason;
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
 use testkit::{Run, World};
@@ -19,6 +20,25 @@ fn a_cluster_shrinks_by_every_edit_of_its_size() {
             assert_eq!(run.world.clusters.len(), 1);
         }
     }
+}
+
+#[test]
+fn nothing_is_called_done_before_the_last_volume_is_gone() {
+    let mut looks = 0;
+    for seed in seeds(20) {
+        let mut run = settled(3, 6, seed);
+        run.world.resize(1);
+        for _ in 0..200 {
+            let decision = run.turn();
+            let left = run.world.claims.len() > 1;
+            looks += usize::from(left);
+            let done = decision.reason == Reason::AsExpected;
+            // What the look saw may have gone since, but never the other way round.
+            assert!(!(left && done), "seed {seed}: {decision:?}");
+        }
+        assert_eq!(run.world.claims.len(), 1, "seed {seed}");
+    }
+    assert!(looks > 100, "{looks}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The agent as a process: with a shell in etcd's place (`alone`, `ends`), and with real etcd binaries of every
 //! supported minor (`real`, `damage`, `adoption`, `removed`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
-//! MUST use loopback and ephemeral ports only; MUST NOT sleep where a condition can be awaited.
+//! MUST use loopback and `free_port` only; MUST NOT sleep where a condition can be awaited.
 
 #[cfg(test)]
 mod adoption;

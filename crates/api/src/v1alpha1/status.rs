@@ -67,7 +67,7 @@ pub struct EtcdClusterStatus {
     /// made from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven: Option<ProvenTemplate>,
-    /// The member that tries another template before the others get it; written before it is restarted.
+    /// The member that is next to get another template, or the first to try it; written before it is restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialIntent>,
     /// Oldest line of etcd (5 for 3.5) whose entries may still be in the members' logs. 3.7 cannot read those of 3.5.

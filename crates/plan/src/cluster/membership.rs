@@ -42,6 +42,7 @@ const RULES: &[Rule] = &[
     storage::grow,
     refused,
     debug,
+    shrink::departing,
 ];
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {

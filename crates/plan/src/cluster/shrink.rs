@@ -1,9 +1,9 @@
 //! Fewer members: from the top, one at a time, leadership first, then the member, then its claim and pod. What is
 //! about to leave is written down before, so that a claim is deleted only if its member was removed for it.
 
-use api::Reason;
 use api::v1alpha1::cluster::Retention;
 use api::v1alpha1::status::RetireIntent;
+use api::{Reason, names};
 
 use crate::cluster::membership::starting;
 use crate::decision::{Decision, LATER, Step};
@@ -94,6 +94,15 @@ pub(super) fn delete_claim(observed: &Observed, list: &MemberList) -> Option<Dec
             Decision::act(step, Reason::RemovingMember, why)
         })
     })
+}
+
+/// All is not as it should be before the volume of the last one who left is gone.
+pub(super) fn departing(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let mut leaving = observed.leaving();
+    let last = leaving.find(|leaving| goes(observed, leaving))?;
+    let claim = names::claim(&observed.cluster.name, last.ordinal);
+    let why = format!("{} has left, and {claim} is going", last.intent.member);
+    Some(Decision::wait(Reason::RemovingMember, why, LATER))
 }
 
 /// The member with the highest ordinal that is not asked for any more leaves next.

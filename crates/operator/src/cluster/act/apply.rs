@@ -1,7 +1,7 @@
 //! Writes the objects that are missing or differ. What exists is changed only if it is ours, which its UID
 //! proves; what does not exist is created, so that somebody else's object of that name is never taken over.
 
-use api::{EtcdCluster, labels};
+use api::{EtcdCluster, labels, names};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -82,6 +82,13 @@ async fn apply_one(
     let api: Api<DynamicObject> =
         Api::namespaced_with(ctx.client.clone(), &namespace, &resource(object.kind));
     let Some(live) = live_object(ctx, &namespace, object.kind, &object.name) else {
+        // It remembers that a cluster has formed. In a life that has ended since this look it would keep the next one
+        // from beginning.
+        if object.name == names::client_service(&cluster.name_any())
+            && let Some(changed) = changed_since(cluster, ctx).await
+        {
+            return changed;
+        }
         return create(&api, object, &what).await;
     };
     if is_owned_against_policy(object, &live, cluster) {
