@@ -6,7 +6,7 @@ mod etcd;
 mod image;
 mod pod;
 mod spec;
-mod storage;
+pub(crate) mod storage;
 mod upgrade;
 
 /// One rule.

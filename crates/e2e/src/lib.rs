@@ -25,7 +25,7 @@ pub use operator::Operator;
 pub use predecessor::Predecessor;
 pub use remains::nothing_is_left;
 pub use schema::without_rules;
-pub use stage::Stage;
+pub use stage::{Case, Stage};
 pub use story::{Failed, Played, deep, story, tell};
 pub use truth::{check_truth, check_truth_of_any_life, comes_true};
 pub use wait::{MINUTE, stays, until};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use api::EtcdCluster;
 use etcd::{DirectTcp, Pool};
 use k8s_openapi::api::core::v1::{Event, Namespace};
@@ -14,7 +14,11 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::commands::Commands;
+use crate::fixtures::document;
 use crate::{OPERATOR, OPERATOR_NAMESPACE};
+
+/// A spec that is refused, and words that the refusal must have.
+pub type Case = (Value, &'static [&'static str]);
 
 /// Where a story plays.
 #[derive(Clone)]
@@ -89,6 +93,19 @@ impl Stage {
         Ok(self.cluster(name))
     }
 
+    /// Applies every spec, and tells which of them were not refused with their words.
+    pub async fn all_refused(&self, cases: Vec<Case>) -> Result<()> {
+        let mut wrong = Vec::new();
+        for (spec, words) in cases {
+            let answer = self.commands.try_apply(&document("c", &spec)).await?;
+            if let Err(error) = answer.refused_with(words) {
+                wrong.push(format!("{spec}: {error:#}"));
+            }
+        }
+        ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+        Ok(())
+    }
+
     /// A cluster that is there already.
     pub fn cluster(&self, name: &str) -> Cluster {
         Cluster::new(self.clone(), name)
@@ -160,9 +177,13 @@ impl Stage {
     fn lines_about_us(&self, log: &str) -> String {
         let lines: Vec<&str> = log
             .lines()
-            .filter(|line| line.contains(&self.namespace) || line.contains("WARN"))
+            .filter(|line| {
+                // What the operator warns of in general, not what it says of other stories.
+                let ours = line.contains(&self.namespace);
+                ours || (line.contains("WARN") && !line.contains("\"namespace\":\"e2e-"))
+            })
             .collect();
-        let tail = lines.len().saturating_sub(40);
+        let tail = lines.len().saturating_sub(60);
         lines.into_iter().skip(tail).collect::<Vec<_>>().join("\n")
     }
 

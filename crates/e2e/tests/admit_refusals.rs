@@ -2,7 +2,7 @@
 //! needed.
 
 use anyhow::{Context, Result};
-use e2e::{Played, Stage, document, story};
+use e2e::{Case, Played, Stage, document, story};
 use serde_json::{Value, json};
 
 const SIZES: &[&str] = &["1, 3, 5, 7 or 9", "0 to stop"];
@@ -14,7 +14,7 @@ const TAG: &[&str] = &["not an image repository", "without a tag"];
 fn nonsense_is_refused_with_what_to_write_instead() -> Played {
     story(|stage| async move {
         let claim = |spec: Value| json!({"storage": {"volumeClaimTemplate": {"spec": spec}}});
-        let cases: Vec<(Value, &[&str])> = vec![
+        let cases: Vec<Case> = vec![
             (json!({"size": 2}), SIZES),
             (json!({"size": 4}), SIZES),
             (json!({"size": -1}), SIZES),
@@ -66,20 +66,8 @@ fn nonsense_is_refused_with_what_to_write_instead() -> Played {
             ),
             (json!({"sizes": 3}), &["unknown field", "spec.sizes"]),
         ];
-        all_refused(&stage, cases).await
+        stage.all_refused(cases).await
     })
-}
-
-async fn all_refused(stage: &Stage, cases: Vec<(Value, &[&str])>) -> Result<()> {
-    let mut wrong = Vec::new();
-    for (spec, words) in cases {
-        let answer = stage.commands.try_apply(&document("c", &spec)).await?;
-        if let Err(error) = answer.refused_with(words) {
-            wrong.push(format!("{spec}: {error:#}"));
-        }
-    }
-    anyhow::ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
-    Ok(())
 }
 
 #[test]

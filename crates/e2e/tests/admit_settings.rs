@@ -1,11 +1,9 @@
 //! What the API server takes and refuses of the settings of etcd, of pods, of images and of access from outside. No operator
 //! is needed.
 
-use anyhow::{Context, Result};
-use e2e::{Played, Stage, document, story};
+use anyhow::Context;
+use e2e::{Case, Played, document, story};
 use serde_json::{Value, json};
-
-type Case = (Value, &'static [&'static str]);
 
 fn flags(names: &[&str]) -> Value {
     let flags = names.iter().map(|name| ((*name).to_owned(), json!("1")));
@@ -77,7 +75,7 @@ fn an_image_that_cannot_be_named_is_refused() -> Played {
             &["spec.image.flavour", "Official", "Bitnami"],
         ),
     ];
-    story(|stage| async move { all_refused(&stage, cases).await })
+    story(|stage| async move { stage.all_refused(cases).await })
 }
 
 #[test]
@@ -121,7 +119,7 @@ fn settings_that_etcd_would_not_take_are_refused() -> Played {
             &["spec.etcd.logLevel", "warn"],
         ),
     ];
-    story(|stage| async move { all_refused(&stage, cases).await })
+    story(|stage| async move { stage.all_refused(cases).await })
 }
 
 #[test]
@@ -165,7 +163,7 @@ fn flags_that_etcd_lacks_that_have_a_field_or_that_are_the_operators_are_refused
     ] {
         cases.push((flags(&[flag]), &["spec.etcd.flags", "lose data"]));
     }
-    story(|stage| async move { all_refused(&stage, cases).await })
+    story(|stage| async move { stage.all_refused(cases).await })
 }
 
 #[test]
@@ -209,7 +207,7 @@ fn pods_that_could_not_be_made_are_refused() -> Played {
             &["spec.pod.probes.liveness.periodSeconds"],
         ),
     ];
-    story(|stage| async move { all_refused(&stage, cases).await })
+    story(|stage| async move { stage.all_refused(cases).await })
 }
 
 #[test]
@@ -251,7 +249,7 @@ fn names_that_the_operator_uses_in_a_pod_are_refused() -> Played {
             &["spec.pod.volumeMounts[0].mountPath", "another path"],
         ));
     }
-    story(|stage| async move { all_refused(&stage, cases).await })
+    story(|stage| async move { stage.all_refused(cases).await })
 }
 
 #[test]
@@ -294,17 +292,5 @@ fn a_field_of_access_that_its_type_does_not_have_is_refused() -> Played {
             &["spec.access.type", "NodePort"],
         ),
     ];
-    story(|stage| async move { all_refused(&stage, cases).await })
-}
-
-async fn all_refused(stage: &Stage, cases: Vec<Case>) -> Result<()> {
-    let mut wrong = Vec::new();
-    for (spec, words) in cases {
-        let answer = stage.commands.try_apply(&document("c", &spec)).await?;
-        if let Err(error) = answer.refused_with(words) {
-            wrong.push(format!("{spec}: {error:#}"));
-        }
-    }
-    anyhow::ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
-    Ok(())
+    story(|stage| async move { stage.all_refused(cases).await })
 }

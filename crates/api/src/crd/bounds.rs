@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::rules::storage::{TEMPLATE_LIMITS, TEMPLATE_REQUESTS};
+
 /// A path and what its schema is told.
 pub(super) type Bound = (&'static [&'static str], &'static str, Value);
 
@@ -80,28 +82,8 @@ const NAMES: &[&[&str]] = &[
 const MAPS: &[(&[&str], u64)] = &[
     (&["spec", "resources", "requests"], 8),
     (&["spec", "resources", "limits"], 8),
-    (
-        &[
-            "spec",
-            "storage",
-            "volumeClaimTemplate",
-            "spec",
-            "resources",
-            "requests",
-        ],
-        8,
-    ),
-    (
-        &[
-            "spec",
-            "storage",
-            "volumeClaimTemplate",
-            "spec",
-            "resources",
-            "limits",
-        ],
-        8,
-    ),
+    (TEMPLATE_REQUESTS, 8),
+    (TEMPLATE_LIMITS, 8),
     (&["spec", "etcd", "flags"], 64),
     (&["spec", "pod", "labels"], 64),
     (&["spec", "pod", "annotations"], 64),

@@ -132,7 +132,7 @@ macro_rules! unchanged {
 
 const TEMPLATE: &[&str] = &["spec", "storage", "volumeClaimTemplate"];
 const TEMPLATE_SPEC: &[&str] = &["spec", "storage", "volumeClaimTemplate", "spec"];
-const TEMPLATE_REQUESTS: &[&str] = &[
+pub(crate) const TEMPLATE_REQUESTS: &[&str] = &[
     "spec",
     "storage",
     "volumeClaimTemplate",
@@ -140,7 +140,7 @@ const TEMPLATE_REQUESTS: &[&str] = &[
     "resources",
     "requests",
 ];
-const TEMPLATE_LIMITS: &[&str] = &[
+pub(crate) const TEMPLATE_LIMITS: &[&str] = &[
     "spec",
     "storage",
     "volumeClaimTemplate",
