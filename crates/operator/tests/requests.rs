@@ -233,6 +233,17 @@ async fn a_grant_to_a_pod_that_was_replaced_is_not_a_failure() {
 }
 
 #[tokio::test]
+async fn a_namespace_that_goes_is_not_a_failure() {
+    let (code, mut body) = refusal(403, "Forbidden");
+    body["details"] =
+        json!({"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]});
+    let (outcome, _) = run(grant(), vec![(code, body)]).await;
+    assert!(matches!(outcome, Outcome::NotNow(_)), "{outcome:?}");
+    let (outcome, _) = run(grant(), vec![refusal(403, "Forbidden")]).await;
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+}
+
+#[tokio::test]
 async fn a_step_that_breaks_an_invariant_asks_nobody_anything() {
     let Step::Grant {
         ordinal,

@@ -104,7 +104,8 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
             .max(),
     );
     if let Some(lowest) = gone.map(|leaving| leaving.ordinal).min() {
-        return lowest.max(listed);
+        // Pods do not end in order: who left later may be gone before who left first, and is not made anew.
+        return lowest.min(size).max(listed);
     }
     if observed.cluster.latched.cluster_id.is_some() && observed.etcd.members.is_some() {
         return room(observed, size).max(listed);

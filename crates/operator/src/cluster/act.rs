@@ -92,10 +92,22 @@ fn outcome_of<T>(what: &str, result: kube::Result<T>) -> Outcome {
         {
             Outcome::NotNow(format!("{what} was replaced in between"))
         }
+        // Nothing is made in a namespace that goes; the object itself goes with it.
+        Err(kube::Error::Api(status)) if is_going(&status) => {
+            Outcome::NotNow(format!("{what}: the namespace is being deleted"))
+        }
         Err(kube::Error::Api(status)) if status.code == 429 => {
             Outcome::NotNow(format!("{what}: the API server asked to slow down"))
         }
         Err(kube::Error::Api(status)) => Outcome::Failed(format!("{what}: {}", status.message)),
         Err(error) => Outcome::Failed(format!("{what}: {error}")),
     }
+}
+
+fn is_going(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 403
+        && causes
+            .into_iter()
+            .any(|cause| cause.reason == "NamespaceTerminating")
 }

@@ -394,10 +394,16 @@ fn incomplete(observed: &Observed, list: &MemberList) -> Option<Decision> {
     (0..size).find_map(|ordinal| {
         let name = observed.member_name(ordinal);
         let member = observed.member_of(ordinal);
-        if member.is_some_and(|member| !member.learner && observed.is_healthy(member)) {
-            return None;
-        }
         let pod = observed.pods.get(&ordinal);
+        if let Some(member) = member.filter(|member| !member.learner)
+            && observed.is_healthy(member)
+        {
+            // It still answers, but it is about to go.
+            return pod.filter(|pod| pod.terminating).map(|_| {
+                let why = format!("{name} serves, but its pod is being deleted");
+                Decision::wait(Reason::MemberUnhealthy, why, LATER)
+            });
+        }
         if let Some(held) = left_behind(observed, list, ordinal) {
             return Some(held);
         }

@@ -51,7 +51,10 @@ pub(super) fn ahead(observed: &Observed, list: &MemberList, proven: &Proven) -> 
 fn renew_logs(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
     let target = observed.cluster.target.as_ref()?.intent.version;
     let latched = &observed.cluster.latched;
-    let renewed = latched.log_line.is_some_and(|line| line > 5);
+    // Nobody runs 3.7 before all logs were renewed, whatever the status still knows of it.
+    let begun = |serving: &Serving| serving.version.is_some_and(|version| version.minor > 6);
+    let renewed = latched.log_line.is_some_and(|line| line > 5)
+        || everybody(observed, list).flatten().any(begun);
     if target.minor < 7 || proven.version.minor != 6 || renewed {
         return None;
     }
@@ -77,11 +80,9 @@ fn renew_logs(observed: &Observed, list: &MemberList, proven: &Proven) -> Option
         let why = "every member has made a snapshot that 3.7 can begin with";
         return Some(remember(Some(6), false, why));
     }
-    let ready = list
-        .members
-        .iter()
-        .all(|member| observed.is_healthy(member))
-        && all(&|serving| serving.storage == Some(6));
+    // Whose pod is going may come back on another line.
+    let here = |member: &Member| observed.is_healthy(member) && !observed.is_away(member);
+    let ready = list.members.iter().all(here) && all(&|serving| serving.storage == Some(6));
     if !falls && ready {
         let why =
             "having every member make a snapshot: 3.7 cannot read what 3.5 wrote into the logs";
@@ -216,7 +217,7 @@ fn descend(observed: &Observed, list: &MemberList, to: u8) -> Option<Decision> {
         let serving = observed.serving_as(member.id);
         let version = serving.and_then(|serving| serving.version);
         let near = version.is_some_and(|version| version.minor == to.saturating_add(1));
-        near && observed.is_healthy(member)
+        near && observed.is_healthy(member) && !observed.is_away(member)
     };
     if let Some(dark) = all
         .find(|member| !fit(member))

@@ -193,13 +193,14 @@ fn check_line(observed: &Observed, template: &str) -> Result<(), Violation> {
     ensure(to > from || keeps, Violation::Line)
 }
 
-/// Data is prepared for an older release only while every member takes part.
+/// Data is prepared for an older release only while every member takes part, and nobody is about to come back on
+/// another line.
 pub(super) fn check_downgrade(observed: &Observed, to: Option<u8>) -> Result<(), Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     let all = list
         .members
         .iter()
-        .all(|member| observed.is_healthy(member));
+        .all(|member| observed.is_healthy(member) && !observed.is_away(member));
     let Some(to) = to else {
         return Ok(());
     };

@@ -39,9 +39,13 @@ impl World {
         for pod in self.pods.values_mut().filter(|pod| pod.owner != uid) {
             pod.terminating = true;
         }
-        let lucky = self.rng.chance(70);
-        self.pods
-            .retain(|_, pod| !(pod.terminating && lucky && !pod.frozen));
+        // Every third takes its time, so that they do not go in order.
+        let rng = &mut self.rng;
+        self.pods.retain(|_, pod| {
+            let slow = pod.uid.bytes().map(u32::from).sum::<u32>() % 3 == 0;
+            let goes = rng.chance(if slow { 10 } else { 70 });
+            !(pod.terminating && !pod.frozen && goes)
+        });
         let used: BTreeSet<u32> = self.pods.keys().copied().collect();
         self.claims
             .retain(|ordinal, claim| !claim.terminating || used.contains(ordinal));
