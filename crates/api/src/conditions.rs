@@ -57,6 +57,8 @@ reasons! {
     PromotingMember,
     /// A member that lost its data or was left over is being removed.
     RemovingMember,
+    /// A member that cannot come back is being replaced by a new one.
+    ReplacingMember,
     /// Members are restarted on another template, one at a time.
     RollingOut,
     /// The first member on another template does not come up; the others are left as they are.

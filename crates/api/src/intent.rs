@@ -27,6 +27,8 @@ pub const DEFAULT_REPOSITORY: &str = "quay.io/coreos/etcd";
 pub const DEFAULT_STORAGE: &str = "10Gi";
 /// Members when nothing is said.
 pub const DEFAULT_SIZE: u32 = 3;
+/// Seconds for which a node may be silent when nothing is said: as long as Kubernetes itself leaves pods on it.
+pub const DEFAULT_NODE_PATIENCE: i64 = 300;
 /// Most members we run.
 pub const MAX_SIZE: u32 = 9;
 
@@ -54,6 +56,8 @@ pub struct ClusterIntent {
     pub debug: Option<Debug>,
     /// Another release may be reached through releases between.
     pub allow_intermediate: bool,
+    /// How long a node may be silent before its member is replaced, in seconds.
+    pub node_patience: i64,
     /// The last wish that every member be restarted, from an annotation of the object and not from its spec:
     /// whoever parses a spec adds it.
     pub restarted_at: Option<String>,
@@ -112,6 +116,11 @@ impl ClusterIntent {
             access: spec.access.clone().unwrap_or_default(),
             debug: spec.debug.clone().filter(|debug| debug.enabled),
             allow_intermediate: upgrade.allow_intermediate,
+            node_patience: spec
+                .recovery
+                .as_ref()
+                .and_then(|recovery| recovery.node_patience_seconds)
+                .map_or(DEFAULT_NODE_PATIENCE, i64::from),
             restarted_at: None,
         })
     }

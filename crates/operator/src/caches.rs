@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::{EtcdCluster, labels};
 use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodSpec, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::core::DeserializeGuard;
@@ -34,7 +34,7 @@ pub struct Caches {
     pub budgets: Store<PodDisruptionBudget>,
     /// Claims.
     pub claims: Store<PersistentVolumeClaim>,
-    /// Pods, without their specs.
+    /// Pods, of whose specs only the node is kept.
     pub pods: Store<Pod>,
     /// What the name servers know of the members, without anything but addresses.
     pub slices: Store<EndpointSlice>,
@@ -88,6 +88,15 @@ pub fn watch_slices(api: Api<EndpointSlice>) -> (Store<EndpointSlice>, Triggers<
     let selector = format!("{owned},{}=peer", labels::COMPONENT);
     let config = watcher::Config::default().labels(&selector);
     watch(api, config, trim_slice, |_| {})
+}
+
+/// Of what a pod is made of only its node is read.
+pub fn trim_pod(pod: &mut Pod) {
+    let node_name = pod.spec.take().and_then(|spec| spec.node_name);
+    pod.spec = node_name.map(|node_name| PodSpec {
+        node_name: Some(node_name),
+        ..PodSpec::default()
+    });
 }
 
 fn trim_slice(slice: &mut EndpointSlice) {

@@ -126,6 +126,7 @@ fn log(decision: &Decision, outcome: &Outcome) {
             | Step::MoveLeader { .. }
             | Step::RetireMember { .. }
             | Step::DeleteClaim { .. }
+            | Step::FreePod { .. }
             | Step::Downgrade { .. }
             | Step::ExpandClaim { .. }
             | Step::OrphanPods { .. }
@@ -157,6 +158,7 @@ fn name(step: &Step) -> &'static str {
         Step::MoveLeader { .. } => "MoveLeader",
         Step::RetireMember { .. } => "RetireMember",
         Step::DeleteClaim { .. } => "DeleteClaim",
+        Step::FreePod { .. } => "FreePod",
         Step::Downgrade { .. } => "Downgrade",
         Step::ExpandClaim { .. } => "ExpandClaim",
         Step::OrphanPods { .. } => "OrphanPods",

@@ -148,10 +148,8 @@ async fn control(
     let (budgets, budget_events) = caches::watch_owned(caches::scoped(client, namespace), |_| {});
     let (claims, claim_events) = caches::watch_owned(caches::scoped(client, namespace), |_| {});
     let (slices, slice_events) = caches::watch_slices(caches::scoped(client, namespace));
-    let (pods, pod_events) = caches::watch_owned(
-        caches::scoped(client, namespace),
-        |pod: &mut k8s_openapi::api::core::v1::Pod| pod.spec = None,
-    );
+    let (pods, pod_events) =
+        caches::watch_owned(caches::scoped(client, namespace), caches::trim_pod);
     let caches = Caches {
         clusters: clusters.clone(),
         statefulsets,

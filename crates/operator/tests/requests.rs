@@ -115,6 +115,7 @@ fn held() -> Pod {
         terminating: false,
         ready: false,
         problem: None,
+        broken: None,
         outdated: false,
         template: String::new(),
         debug: false,
@@ -167,9 +168,11 @@ fn observed() -> Observed {
                 capacity: None,
                 expandable: None,
                 class: None,
+                lost: None,
             },
         )]),
         pods: BTreeMap::from([(0, held())]),
+        homes: BTreeMap::new(),
         etcd: Etcd::default(),
     }
 }

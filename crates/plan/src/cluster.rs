@@ -5,6 +5,7 @@
 mod adopt;
 mod bootstrap;
 pub(crate) mod membership;
+pub(crate) mod replace;
 mod resume;
 pub(crate) mod rollout;
 pub(crate) mod shrink;

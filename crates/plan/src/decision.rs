@@ -83,6 +83,15 @@ pub enum Step {
         /// UID of the claim that was written down; any other claim of that name is left alone.
         uid: String,
     },
+    /// Delete the pod of a member that was removed, so that its claim can go.
+    FreePod {
+        /// Its ordinal.
+        ordinal: u32,
+        /// Its UID.
+        uid: String,
+        /// Its node cannot be asked to stop it first.
+        force: bool,
+    },
     /// Have etcd prepare its data for an older line, or stop that.
     Downgrade {
         /// The line; `None` stops it.

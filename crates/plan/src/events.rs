@@ -56,10 +56,13 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             Reason::MemberRemoved,
             format!("removed {} ({id:x}), whose data is gone", name(ordinal)),
         ),
-        Step::RetireMember { ordinal, id } => (
-            Reason::MemberRemoved,
-            format!("removed {} ({id:x}): fewer are asked for", name(ordinal)),
-        ),
+        Step::RetireMember { ordinal, id } => {
+            let mut leaving = observed.leaving().filter(|l| l.ordinal == *ordinal);
+            let why = leaving.find_map(|leaving| leaving.intent.replaced.clone());
+            let why = why.unwrap_or_else(|| "fewer are asked for".to_owned());
+            let message = format!("removed {} ({id:x}): {why}", name(ordinal));
+            (Reason::MemberRemoved, message)
+        }
         Step::Grant { ordinal, grant, .. } => {
             let what = match grant.action {
                 gate::Action::Bootstrap { .. } => "founds the cluster",
@@ -83,6 +86,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         | Step::ApplyObjects(_)
         | Step::MoveLeader { .. }
         | Step::DeleteClaim { .. }
+        | Step::FreePod { .. }
         | Step::Downgrade { to: None }
         | Step::ExpandClaim { .. }
         | Step::OrphanPods { .. }

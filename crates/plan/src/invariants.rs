@@ -3,6 +3,7 @@
 //! sentences, not from the rules, so that a mistake has to be made twice.
 
 mod change;
+mod replace;
 
 use api::v1alpha1::status::JoinIntent;
 use gate::{Action, State};
@@ -106,6 +107,11 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         }
         Step::MoveLeader { to, .. } => check_heir(observed, *to),
         Step::RetireMember { id, ordinal } => check_retire(observed, *id, *ordinal),
+        Step::FreePod {
+            ordinal,
+            uid,
+            force,
+        } => replace::check_free(observed, *ordinal, uid, *force),
         Step::DeleteClaim { ordinal, uid } => check_delete(observed, *ordinal, uid),
         Step::RemoveMember { id, ordinal, nonce } => check_remove(observed, *id, *ordinal, nonce),
     }
@@ -328,6 +334,12 @@ fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violat
     let written = observed.leaving().any(|leaving| {
         leaving.ordinal == ordinal && parse_id(&leaving.intent.member_id) == Some(id)
     });
+    let replaced = observed.leaving().any(|leaving| {
+        leaving.intent.replaced.is_some() && parse_id(&leaving.intent.member_id) == Some(id)
+    });
+    if replaced && ordinal < size {
+        return replace::check_removal(observed, list, id, ordinal);
+    }
     ensure(
         written && ordinal >= size && size > 0,
         Violation::NotAskedFor,

@@ -31,6 +31,8 @@ pub struct Observed {
     pub claims: BTreeMap<u32, Claim>,
     /// Pods by ordinal.
     pub pods: BTreeMap<u32, Pod>,
+    /// The nodes that members depend on, by ordinal; asked for where nothing answers, absent where nothing is known.
+    pub homes: BTreeMap<u32, Home>,
     /// What etcd says of itself.
     pub etcd: Etcd,
 }
@@ -149,6 +151,30 @@ pub struct Claim {
     pub expandable: Option<bool>,
     /// Name of its class; `None` where it names none.
     pub class: Option<String>,
+    /// Why there is no volume behind it any more.
+    pub lost: Option<String>,
+}
+
+/// The node that a member depends on: its pod runs there, or its volume is tied to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// Its name.
+    pub node: String,
+    /// How it is.
+    pub state: NodeState,
+}
+
+/// How a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeState {
+    /// Its kubelet reports.
+    Fine,
+    /// Its kubelet has not reported since.
+    Silent(Timestamp),
+    /// An administrator says that it is shut down for good.
+    OutOfService,
+    /// There is no such node any more.
+    Deleted,
 }
 
 /// A pod.
@@ -166,6 +192,8 @@ pub struct Pod {
     pub ready: bool,
     /// What the scheduler or the kubelet says stands in its way.
     pub problem: Option<String>,
+    /// etcd ends again and again, and its last words say that its data cannot be used.
+    pub broken: Option<String>,
     /// It was made from an older template than the StatefulSet has now.
     pub outdated: bool,
     /// Hash of the template it was made from; empty for what an earlier operator left.

@@ -95,7 +95,8 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
     // The pod of a member that has left goes, so that its claim can; members leave from the top.
     let gone = observed
         .leaving()
-        .filter(|leaving| leaving.listed == Some(false) && shrink::goes(observed, leaving));
+        .filter(|leaving| leaving.listed == Some(false) && shrink::goes(observed, leaving))
+        .filter(|leaving| leaving.ordinal >= size || leaving.intent.replaced.is_none());
     let next = |highest: Option<u32>| highest.map_or(0, |highest| highest.saturating_add(1));
     let listed = observed.etcd.members.iter().flat_map(|list| &list.members);
     let listed = next(

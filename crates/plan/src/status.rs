@@ -136,7 +136,9 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
     let old = status.phase;
     let beginning = !matches!(
         old,
-        Some(Phase::Running | Phase::Scaling | Phase::Upgrading | Phase::Failed)
+        Some(
+            Phase::Running | Phase::Scaling | Phase::Upgrading | Phase::Recovering | Phase::Failed
+        )
     ) || observed.cluster.latched.cluster_id.is_none();
     match (&decision.step, decision.reason) {
         (Step::Nothing, Reason::Stopped) => Phase::Stopped,
@@ -156,6 +158,9 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
         // Data that is taken over on the way onto the gate.
         (_, Reason::Resuming) if observed.cluster.latched.trial.is_some() => Phase::Upgrading,
         (Step::ApplyObjects(_), _) => old.unwrap_or(Phase::Creating),
+        (_, Reason::ReplacingMember) => Phase::Recovering,
+        // Until whoever takes its place votes.
+        _on_its_way if old == Some(Phase::Recovering) => Phase::Recovering,
         _on_its_way => Phase::Scaling,
     }
 }

@@ -7,7 +7,9 @@ use plan::observed::{Process, quorum};
 use plan::shape::decide_shape;
 use plan::{Decision, Observed, Step, decide, invariants};
 use proptest::prelude::*;
-use testkit::scene::{CLUSTER, Claimed, Does, For, Listed, Slot, UID, member_id, nonce, pod_uid};
+use testkit::scene::{
+    CLUSTER, Claimed, Does, Fate, For, Listed, Scene, Slot, UID, member_id, nonce, pod_uid,
+};
 use testkit::strategies::{kept_scene, scene};
 
 /// A step that changes who is a member, or takes data away.
@@ -21,6 +23,19 @@ fn commits_to_membership(step: &Step) -> bool {
     )
 }
 
+/// Nothing answers, and it cannot come back: its node or volume is gone, or etcd ends of its data where others serve.
+fn is_dead(scene: &Scene, ordinal: u32) -> bool {
+    let slot = scene.slot(ordinal);
+    let observed = scene.observed();
+    let proven = observed.cluster.latched.proven.as_ref();
+    let pod = observed.pods.get(&ordinal).filter(|pod| !pod.terminating);
+    let on_proven = pod
+        .zip(proven)
+        .is_some_and(|(pod, proven)| pod.template == proven.template);
+    let ends = slot.fate == Fate::Broken && on_proven;
+    matches!(slot.does, Does::Absent | Does::Unknown) && (slot.fate.is_final() || ends)
+}
+
 /// A step that cannot be taken back.
 fn commits(step: &Step) -> bool {
     match step {
@@ -29,6 +44,7 @@ fn commits(step: &Step) -> bool {
         | Step::Promote { .. }
         | Step::RetireMember { .. }
         | Step::DeleteClaim { .. }
+        | Step::FreePod { .. }
         | Step::Downgrade { .. }
         | Step::ExpandClaim { .. }
         | Step::TellRemoved { .. }
@@ -78,8 +94,13 @@ proptest! {
                 let gone = scene.slot_of(id);
                 let others = healthy - usize::from(gone.takes_part() && gone.listed == Listed::Voter);
                 let left = all - usize::from(gone.listed == Listed::Voter);
-                prop_assert!(ordinal >= scene.size && gone.leaves && left > 0);
-                prop_assert!(others == left, "{} healthy of {} that stay", others, left);
+                prop_assert!(gone.leaves && left > 0);
+                if ordinal >= scene.size {
+                    prop_assert!(others == left, "{} healthy of {} that stay", others, left);
+                } else {
+                    prop_assert!(gone.replaced && is_dead(&scene, ordinal));
+                    prop_assert!(healthy >= quorum(all) && healthy >= quorum(left));
+                }
             }
             Step::Promote { id, .. } => {
                 prop_assert!(scene.slot_of(id).takes_part());
@@ -102,14 +123,19 @@ proptest! {
             step,
             Step::AddLearner { .. } | Step::RemoveMember { .. } | Step::RetireMember { .. }
         );
-        prop_assert!(!(changes && scene.grant_is_open()), "{:?}", step);
+        // The grant of one that cannot come back keeps nobody waiting.
+        let open = scene.observed().open_grant();
+        let own = matches!(step, Step::RetireMember { ordinal, .. }
+            if is_dead(&scene, ordinal) && open == Some(ordinal));
+        prop_assert!(own || !(changes && scene.grant_is_open()), "{:?}", step);
     }
 
     #[test]
     fn invariant_5_who_is_asked_for_again_is_no_longer_leaving_before_any_member_changes(scene in scene()) {
         let mut again = (0_u32..).zip(&scene.slots);
         let again = again.any(|(n, slot)| {
-            slot.leaves && slot.listed != Listed::No && n < scene.size
+            let replaced = slot.replaced && is_dead(&scene, n);
+            slot.leaves && slot.listed != Listed::No && n < scene.size && !replaced
         });
         let step = decide(&scene.observed()).step;
         prop_assert!(!(again && scene.list && commits_to_membership(&step)), "{:?}", step);
@@ -121,6 +147,32 @@ proptest! {
             let slot = scene.slot(ordinal);
             let left = scene.list && slot.leaves && slot.listed == Listed::No;
             prop_assert!(left || scene.ending);
+        }
+    }
+
+    #[test]
+    fn invariant_5_a_pod_is_freed_only_after_its_member_and_with_its_claim(scene in scene()) {
+        if let Step::FreePod { ordinal, force, .. } = decide(&scene.observed()).step {
+            let slot = scene.slot(ordinal);
+            prop_assert!(scene.list && slot.leaves && slot.replaced && slot.listed == Listed::No);
+            prop_assert_eq!(slot.claim, Claimed::Terminating);
+            let away = [Fate::Late, Fate::Silent, Fate::OutOfService, Fate::Deleted];
+            prop_assert!(!force || away.contains(&slot.fate));
+        }
+    }
+
+    #[test]
+    fn invariant_7_who_may_come_back_is_never_replaced(scene in scene()) {
+        let observed = scene.observed();
+        if let Step::Latch(new) = decide(&observed).step {
+            let old = &observed.cluster.latched.retiring;
+            let written = new.retiring.iter().filter(|one| one.replaced.is_some() && !old.contains(one));
+            for one in written {
+                let ordinal = api::names::ordinal("db", &one.member).unwrap();
+                let healthy = scene.voters().filter(|s| s.takes_part()).count();
+                prop_assert!(is_dead(&scene, ordinal));
+                prop_assert!(healthy >= quorum(scene.voters().count()));
+            }
         }
     }
 
@@ -386,6 +438,7 @@ fn the_random_scenes_reach_every_kind_of_step() {
         "resume",
         "retire",
         "delete",
+        "free",
         "restart",
         "move",
         "downgrade",
@@ -422,6 +475,7 @@ fn kind(step: &Step) -> &'static str {
         Step::RestartPod { .. } => "restart",
         Step::RetireMember { .. } => "retire",
         Step::DeleteClaim { .. } => "delete",
+        Step::FreePod { .. } => "free",
         Step::Downgrade { .. } => "downgrade",
         Step::ExpandClaim { .. } => "expand",
         Step::OrphanPods { .. } => "orphan",

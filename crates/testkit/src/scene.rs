@@ -138,6 +138,41 @@ pub struct Slot {
     pub format: Option<u8>,
     /// Its agent was told that the member of this ordinal was removed.
     pub told: bool,
+    /// What is known of its node and its volume.
+    pub fate: Fate,
+    /// It leaves because it cannot come back.
+    pub replaced: bool,
+}
+
+/// What is known of the node and the volume of an ordinal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// Nothing.
+    Unknown,
+    /// The node is well.
+    Fine,
+    /// The node has been silent for a moment.
+    Late,
+    /// The node has been silent for longer than its owner waits.
+    Silent,
+    /// The node is out of service.
+    OutOfService,
+    /// There is no such node any more.
+    Deleted,
+    /// There is no volume behind the claim any more.
+    Lost,
+    /// etcd ends again and again, because of its data.
+    Broken,
+}
+
+impl Fate {
+    /// Whatever ran there cannot come back.
+    pub fn is_final(self) -> bool {
+        matches!(
+            self,
+            Self::Silent | Self::OutOfService | Self::Deleted | Self::Lost
+        )
+    }
 }
 
 impl Slot {
@@ -159,6 +194,8 @@ impl Slot {
             volume: Sized::AsAsked,
             format: None,
             told: false,
+            fate: Fate::Unknown,
+            replaced: false,
         }
     }
 

@@ -8,6 +8,7 @@ mod etcd;
 mod kubernetes;
 mod lines;
 mod members;
+mod nodes;
 pub mod observe;
 mod others;
 mod volumes;
@@ -18,7 +19,7 @@ use api::v1alpha1::cluster::Retention;
 use api::{EtcdClusterStatus, names};
 use gate::{Grant, Identity, Report};
 use jiff::{SignedDuration, Timestamp};
-use plan::observed::Member;
+use plan::observed::{Member, NodeState};
 
 use crate::rng::Rng;
 
@@ -69,6 +70,8 @@ pub struct World {
     pub conversion: u64,
     /// The class of the volumes can expand them.
     pub expandable: bool,
+    /// Nodes that are not well.
+    pub nodes: BTreeMap<String, NodeState>,
     untried_for: u32,
     restarted: BTreeSet<u32>,
     tokens: BTreeSet<String>,
@@ -160,6 +163,8 @@ pub struct Claim {
     pub requested: u64,
     /// GiB that the volume has.
     pub capacity: u64,
+    /// The node that the volume is tied to, once it is.
+    pub node: Option<String>,
     /// What is on the volume.
     pub volume: Volume,
 }
@@ -173,6 +178,8 @@ pub struct Volume {
     pub data: Option<Data>,
     /// The data cannot be read.
     pub damaged: bool,
+    /// The log can be read, but etcd ends of what it finds behind it.
+    pub broken: bool,
 }
 
 /// etcd's data: whose it is, and how long its log is. Logs of one cluster are prefixes of each other.
@@ -211,6 +218,8 @@ pub struct Pod {
     pub grant: Option<Grant>,
     /// What runs in it.
     pub container: Container,
+    /// Its node; `None` while no node takes it.
+    pub node: Option<String>,
     /// Its node is gone: nothing runs, nothing answers, nothing restarts.
     pub frozen: bool,
 }
@@ -299,6 +308,7 @@ impl World {
             most_untried: 0,
             conversion: 30,
             expandable: true,
+            nodes: BTreeMap::new(),
             untried_for: 0,
             restarted: BTreeSet::new(),
             tokens: BTreeSet::new(),
@@ -313,6 +323,7 @@ impl World {
         let passed = i64::try_from(20 + self.rng.below(400)).unwrap_or(20);
         self.now += SignedDuration::from_millis(passed);
         self.run_controllers();
+        self.run_scheduler();
         self.run_kubelets();
         self.run_etcd();
         self.convert();

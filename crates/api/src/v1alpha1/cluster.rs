@@ -102,6 +102,9 @@ pub struct EtcdClusterSpec {
     /// How the cluster gets to another release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
+    /// What is done about members that are gone for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
 }
 
 /// What there is to say about an image beside its repository.
@@ -148,6 +151,16 @@ pub struct Upgrade {
     /// is further away is reached through the newest release of each line between; with `false` it is refused.
     #[serde(default)]
     pub allow_intermediate: bool,
+}
+
+/// What is done about members that are gone for good.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Recovery {
+    /// How long a node may be silent before its member is replaced on another one; 300 when absent. A node that was
+    /// deleted, or bears the taint `node.kubernetes.io/out-of-service`, is not waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_patience_seconds: Option<i32>,
 }
 
 /// Transport security.

@@ -224,4 +224,7 @@ pub struct RetireIntent {
     /// UID of its claim, which goes once the member is gone.
     #[serde(rename = "claimUID")]
     pub claim_uid: String,
+    /// What is wrong with it, where it leaves because it cannot come back and a new member takes its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<String>,
 }

@@ -43,7 +43,12 @@ pub async fn act(
         } => grant::grant(cluster, *ordinal, pod_uid, grant, ctx).await,
         Step::AddLearner { peer_url, .. } => members::add(observed, peer_url, cluster, ctx).await,
         Step::Promote { id, .. } => members::promote(observed, *id, cluster, ctx).await,
-        Step::RestartPod { ordinal, uid } => delete::pod(cluster, *ordinal, uid, ctx).await,
+        Step::RestartPod { ordinal, uid } => delete::pod(cluster, *ordinal, uid, false, ctx).await,
+        Step::FreePod {
+            ordinal,
+            uid,
+            force,
+        } => delete::pod(cluster, *ordinal, uid, *force, ctx).await,
         Step::MoveLeader { to, ordinal } => {
             members::move_leader((*to, *ordinal), cluster, ctx).await
         }

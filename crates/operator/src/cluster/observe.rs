@@ -1,10 +1,13 @@
 //! Observe: from caches and live members to one plain value. Reads only, and guesses nothing.
 
 mod classes;
+mod homes;
 mod kubernetes;
 mod members;
 mod problem;
 pub(crate) mod template;
+
+use std::collections::BTreeMap;
 
 use api::intent::InvalidSpec;
 use api::{ClusterIntent, EtcdCluster, labels};
@@ -51,9 +54,11 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         objects: template::describe_set(cluster, ctx),
         claims,
         pods: kubernetes::pods(cluster, ctx),
+        homes: BTreeMap::new(),
         etcd: Etcd::default(),
     };
     members::look(&mut observed, cluster, ctx).await;
+    homes::look(&mut observed, cluster, ctx).await;
     classes::look(&mut observed, cluster, ctx).await;
     observed.objects = objects(cluster, &observed, ctx)?;
     Ok(observed)

@@ -7,7 +7,7 @@ use api::v1alpha1::status::JoinIntent;
 use api::{EtcdVersion, Reason};
 use gate::{Action, Grant, Report, State};
 
-use crate::cluster::{bootstrap, patience, rollout, shrink, storage};
+use crate::cluster::{bootstrap, patience, replace, rollout, shrink, storage};
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{
     Latched, Member, MemberList, Observed, Pod, Proven, format_id, parse_id, quorum,
@@ -26,6 +26,8 @@ const RULES: &[Rule] = &[
     shrink::forget,
     // A wait that no member was added for, though one is listed: that member's data is gone.
     remove_lost,
+    // Whoever cannot come back makes room for a new member before anything else waits for it.
+    replace::decide,
     // What has begun is brought to an end before anything else is begun.
     rollout::go_on,
     shrink::tell_removed,
@@ -148,7 +150,7 @@ fn remove_lost(observed: &Observed, list: &MemberList) -> Option<Decision> {
 }
 
 /// Enough healthy voters remain to agree on the removal, and to go on after it.
-fn can_lose(observed: &Observed, list: &MemberList, member: &Member) -> bool {
+pub(super) fn can_lose(observed: &Observed, list: &MemberList, member: &Member) -> bool {
     let others = list.voters().filter(|voter| voter.id != member.id);
     let healthy = others.filter(|voter| observed.is_healthy(voter)).count();
     healthy >= quorum(list.voters().count())

@@ -6,6 +6,7 @@ use api::v1alpha1::status::RetireIntent;
 use api::{Reason, names};
 
 use crate::cluster::membership::starting;
+use crate::cluster::replace;
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{
     Latched, Leaving, Member, MemberList, Observed, format_id, parse_id, quorum,
@@ -16,7 +17,9 @@ use crate::observed::{
 pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
     let stale = observed.leaving().find(|leaving| {
-        let stays = leaving.listed == Some(true) && leaving.ordinal < size;
+        let stays = leaving.listed == Some(true)
+            && leaving.ordinal < size
+            && !replace::is_due(observed, leaving);
         let gone = leaving.claim.is_none() || is_used_anew(observed, leaving);
         let complete = leaving.listed == Some(false) && gone;
         stays || complete
@@ -48,7 +51,8 @@ pub(super) fn is_under_way(observed: &Observed) -> bool {
 pub(crate) fn goes(observed: &Observed, leaving: &Leaving<'_>) -> bool {
     let intent = observed.cluster.intent.as_ref();
     let kept = intent.is_ok_and(|intent| intent.storage.when_scaled == Retention::Retain);
-    leaving.claim.is_some() && !kept
+    // Whoever takes its place needs the name of its claim.
+    leaving.claim.is_some() && (!kept || leaving.intent.replaced.is_some())
 }
 
 /// A volume that was kept is used again: the data on it is that of a member that was removed, and is never read again.
@@ -155,11 +159,22 @@ fn latch(observed: &Observed, ordinal: u32, member: &Member) -> Option<Decision>
             .get(&ordinal)
             .map(|claim| claim.uid.clone())
             .unwrap_or_default(),
+        replaced: None,
     };
     if observed.cluster.latched.retiring.contains(&intent) {
         return None;
     }
     let why = format!("{} is to leave", intent.member);
+    Some(write_down(observed, intent, Reason::RemovingMember, why))
+}
+
+/// Writes down who leaves, in place of what was written of it before.
+pub(super) fn write_down(
+    observed: &Observed,
+    intent: RetireIntent,
+    reason: Reason,
+    why: String,
+) -> Decision {
     let mut retiring = observed.cluster.latched.retiring.clone();
     retiring.retain(|other| other.member != intent.member);
     retiring.push(intent);
@@ -167,11 +182,7 @@ fn latch(observed: &Observed, ordinal: u32, member: &Member) -> Option<Decision>
         retiring,
         ..observed.cluster.latched.clone()
     };
-    Some(Decision::act(
-        Step::Latch(latched),
-        Reason::RemovingMember,
-        why,
-    ))
+    Decision::act(Step::Latch(latched), reason, why)
 }
 
 /// Leadership first: whoever leads hands over to the most advanced of those who stay.

@@ -9,14 +9,14 @@ use gate::{Action, Data, Grant, Report, State};
 use jiff::SignedDuration;
 use plan::Observed;
 use plan::observed::{
-    Claim, Cluster, Etcd, Latched, Member, MemberList, Objects, Pod, Process, Proven, Serving,
-    format_id,
+    Claim, Cluster, Etcd, Home, Latched, Member, MemberList, NodeState, Objects, Pod, Process,
+    Proven, Serving, format_id,
 };
 use plan::target::{Target, decide_target};
 
 use super::{
-    CLUSTER, Claimed, Does, For, HEAD, LARGE, Listed, Made, OLD, OTHER, SMALL, STRANGER, Scene,
-    Sized, Slot, Trial, UID, claim_uid, member_id, nonce, pod_uid,
+    CLUSTER, Claimed, Does, Fate, For, HEAD, LARGE, Listed, Made, OLD, OTHER, SMALL, STRANGER,
+    Scene, Sized, Slot, Trial, UID, claim_uid, member_id, nonce, pod_uid,
 };
 use crate::intent::{intent, newest};
 use crate::world::{NAME, NAMESPACE, peer_url};
@@ -51,6 +51,10 @@ impl Scene {
                 .filter_map(|(n, slot)| Some((n, self.claim(n, slot)?)))
                 .collect(),
             pods: self.pods(&templates),
+            homes: self
+                .each()
+                .filter_map(|(n, slot)| Some((n, home(slot.fate)?)))
+                .collect(),
             etcd: Etcd {
                 members: self.list.then(|| self.member_list()),
             },
@@ -161,10 +165,11 @@ impl Scene {
             retiring: self
                 .each()
                 .filter(|(_, slot)| slot.leaves)
-                .map(|(ordinal, _)| RetireIntent {
+                .map(|(ordinal, slot)| RetireIntent {
                     member: names::member(NAME, ordinal),
                     member_id: format_id(member_id(ordinal)),
                     claim_uid: claim_uid(ordinal),
+                    replaced: slot.replaced.then(|| "its node is gone".to_owned()),
                 })
                 .collect(),
             cluster_id: self.formed.then_some(CLUSTER),
@@ -253,6 +258,8 @@ impl Scene {
                     resolvable: slot.does != Does::Unknown,
                     terminating: slot.terminating,
                     ready: slot.ready,
+                    broken: (slot.fate == Fate::Broken)
+                        .then(|| "failed to open database".to_owned()),
                     problem: slot.stuck.then(|| "ImagePullBackOff".to_owned()),
                     outdated: slot.made != Made::AsAsked,
                     template: match slot.made {
@@ -357,8 +364,23 @@ impl Scene {
             capacity: Some(capacity),
             expandable,
             class: Some("fixed".to_owned()),
+            lost: (slot.fate == Fate::Lost).then(|| "the claim says Lost".to_owned()),
         })
     }
+}
+
+fn home(fate: Fate) -> Option<Home> {
+    let ago = |seconds: i64| Scene::now() - SignedDuration::from_secs(seconds);
+    let state = match fate {
+        Fate::Unknown => return None,
+        Fate::Fine | Fate::Lost | Fate::Broken => NodeState::Fine,
+        Fate::Late => NodeState::Silent(ago(20)),
+        Fate::Silent => NodeState::Silent(ago(400)),
+        Fate::OutOfService => NodeState::OutOfService,
+        Fate::Deleted => NodeState::Deleted,
+    };
+    let node = "n1".to_owned();
+    Some(Home { node, state })
 }
 
 fn report(ordinal: u32, state: State, cluster: u64) -> Report {

@@ -3,7 +3,7 @@
 use gate::State;
 use proptest::prelude::*;
 
-use crate::scene::{Claimed, Does, For, Listed, Made, Sized, Slot};
+use crate::scene::{Claimed, Does, Fate, For, Listed, Made, Sized, Slot};
 
 const DOES: [Does; 14] = [
     Does::Absent,
@@ -48,6 +48,7 @@ pub fn slot() -> impl Strategy<Value = Slot> {
             volume(),
             prop::option::weighted(0.1, 5..8_u8),
             prop::bool::weighted(0.1),
+            (fate(), prop::bool::weighted(0.3)),
         ),
     );
     let any = (does, listed, fors(), fors(), claim, rest).prop_map(
@@ -57,7 +58,15 @@ pub fn slot() -> impl Strategy<Value = Slot> {
             join,
             grant,
             claim,
-            (terminating, ready, age, informed, leaves, (made, stuck), (volume, format, told)),
+            (
+                terminating,
+                ready,
+                age,
+                informed,
+                leaves,
+                (made, stuck),
+                (volume, format, told, (fate, replaced)),
+            ),
         )| Slot {
             does,
             listed,
@@ -74,13 +83,43 @@ pub fn slot() -> impl Strategy<Value = Slot> {
             volume,
             format,
             told,
+            fate,
+            replaced,
         },
     );
-    prop_oneof![3 => Just(Slot::voter()), 2 => Just(Slot::outdated()), 1 => growing(), 1 => leaving(), 4 => any]
+    prop_oneof![3 => Just(Slot::voter()), 2 => Just(Slot::outdated()), 1 => growing(), 1 => leaving(), 1 => dead(), 4 => any]
 }
 
 fn made() -> impl Strategy<Value = Made> {
     prop_oneof![7 => Just(Made::AsAsked), 3 => Just(Made::Before), 1 => Just(Made::Otherwise)]
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        8 => Just(Fate::Unknown), 4 => Just(Fate::Fine), 1 => Just(Fate::Late), 1 => Just(Fate::Silent),
+        1 => Just(Fate::OutOfService), 1 => Just(Fate::Deleted), 1 => Just(Fate::Lost), 1 => Just(Fate::Broken),
+    ]
+}
+
+/// A member that cannot come back, on every step of being replaced.
+fn dead() -> impl Strategy<Value = Slot> {
+    let steps = prop::sample::select(vec![
+        (Does::Unknown, Listed::Voter, false, Claimed::Ours),
+        (Does::Unknown, Listed::Voter, true, Claimed::Ours),
+        (Does::Absent, Listed::Voter, true, Claimed::Ours),
+        (Does::Unknown, Listed::New, true, Claimed::Ours),
+        (Does::Unknown, Listed::Learner, false, Claimed::Ours),
+        (Does::Unknown, Listed::No, true, Claimed::Ours),
+        (Does::Unknown, Listed::No, true, Claimed::Terminating),
+        (Does::Absent, Listed::No, true, Claimed::Terminating),
+    ]);
+    (steps, fate()).prop_map(|((does, listed, leaves, claim), fate)| Slot {
+        leaves,
+        replaced: leaves,
+        claim,
+        fate,
+        ..Slot::new(does, listed)
+    })
 }
 
 fn volume() -> impl Strategy<Value = Sized> {

@@ -63,6 +63,7 @@ impl World {
             step,
             Step::Latch(_)
                 | Step::RestartPod { .. }
+                | Step::FreePod { .. }
                 | Step::RetireMember { .. }
                 | Step::Downgrade { .. }
         );
@@ -98,6 +99,7 @@ impl World {
                 self.remove(look, (*id, *ordinal, nonce), cluster)
             }
             Step::RestartPod { .. }
+            | Step::FreePod { .. }
             | Step::TellRemoved { .. }
             | Step::DeleteClaim { .. }
             | Step::ExpandClaim { .. }
@@ -110,6 +112,13 @@ impl World {
         match step {
             Step::RestartPod { ordinal, uid } if self.is_pod(*ordinal, uid) => {
                 self.attempt(|world| world.restart(*ordinal))?;
+            }
+            Step::FreePod {
+                ordinal,
+                uid,
+                force,
+            } if self.is_pod(*ordinal, uid) => {
+                self.attempt(|world| world.free(*ordinal, *force))?;
             }
             Step::TellRemoved {
                 ordinal,

@@ -58,6 +58,7 @@ impl World {
             terminating: false,
             requested: 10,
             capacity: 10,
+            node: None,
             volume: Volume {
                 data: Some(data),
                 ..Volume::default()
@@ -80,6 +81,7 @@ impl World {
                 connected: self.now,
                 view: members.to_vec(),
             }),
+            node: Some(format!("node-of-{ordinal}")),
             frozen: false,
         };
         self.claims.insert(ordinal, claim);

@@ -87,6 +87,10 @@ impl World {
             .claims
             .get(&ordinal)
             .and_then(|claim| claim.volume.data);
+        let claim = self.claims.get(&ordinal);
+        if claim.is_some_and(|claim| claim.volume.broken) {
+            return;
+        }
         if let Some(data) = data {
             let minor = self.pods.get(&ordinal).map_or(0, |pod| pod.template.minor);
             if !self.fits(ordinal, minor) {

@@ -44,7 +44,9 @@ impl World {
         self.pods.retain(|_, pod| {
             let slow = pod.uid.bytes().map(u32::from).sum::<u32>() % 3 == 0;
             let goes = rng.chance(if slow { 10 } else { 70 });
-            !(pod.terminating && !pod.frozen && goes)
+            // Without a node there is nothing to wait for.
+            let held = pod.frozen && pod.node.is_some();
+            !(pod.terminating && !held && goes)
         });
         let used: BTreeSet<u32> = self.pods.keys().copied().collect();
         self.claims
@@ -67,6 +69,7 @@ impl World {
                     terminating: false,
                     requested,
                     capacity: requested,
+                    node: None,
                     volume,
                 },
             );
@@ -84,7 +87,9 @@ impl World {
             terminating: false,
             grant: None,
             container: Container::Down,
-            frozen: false,
+            // Until the scheduler has found a node for it.
+            node: None,
+            frozen: true,
         };
         self.pods.insert(ordinal, pod);
     }
@@ -225,6 +230,7 @@ impl World {
             if !matches!(grant.action, Action::Resume { .. }) {
                 claim.volume.data = None;
                 claim.volume.damaged = false;
+                claim.volume.broken = false;
             }
         }
         match &grant.action {

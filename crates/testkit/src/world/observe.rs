@@ -57,6 +57,7 @@ impl World {
             },
             claims: self.observe_claims(),
             pods: self.observe_pods(blind),
+            homes: self.observe_homes(),
             etcd: Etcd {
                 members: self.observe_list().filter(|_| !blind.list),
             },
@@ -135,6 +136,7 @@ impl World {
                     capacity: Some(claim.capacity << 30),
                     expandable: Some(self.expandable),
                     class: None,
+                    lost: None,
                 },
             )
         });
@@ -160,6 +162,7 @@ impl World {
                 ready: matches!(process, Process::Serving(_)),
                 problem: (pod.template.bad || pod.refuses)
                     .then(|| "ImagePullBackOff: no such image".to_owned()),
+                broken: self.ends_again(*ordinal, pod),
                 outdated: self
                     .own_set()
                     .is_some_and(|set| set.template.hash != pod.template.hash),
@@ -204,6 +207,14 @@ impl World {
             storage: storage.min().filter(|_| process.minor > 5),
             downgrade: cluster.and_then(|cluster| cluster.downgrade),
         })
+    }
+
+    /// etcd ends of its data whenever it starts.
+    fn ends_again(&self, ordinal: u32, pod: &world::Pod) -> Option<String> {
+        let claim = self.claims.get(&ordinal);
+        let broken = claim.is_some_and(|claim| claim.volume.broken && claim.volume.data.is_some());
+        let down = matches!(pod.container, Container::Down);
+        (broken && down && !pod.frozen).then(|| "failed to open database".to_owned())
     }
 
     /// The list that a quorum confirms.

@@ -75,16 +75,6 @@ impl World {
         }
     }
 
-    /// The node of a pod goes, or comes back.
-    pub fn freeze(&mut self, ordinal: u32, frozen: bool) {
-        if let Some(pod) = self.pods.get_mut(&ordinal) {
-            pod.frozen = frozen;
-            if frozen {
-                pod.container = Container::Down;
-            }
-        }
-    }
-
     /// The claim is deleted, and the pod with it: both come back, the data does not.
     pub fn lose_claim(&mut self, ordinal: u32) {
         if let Some(claim) = self.claims.get_mut(&ordinal) {
@@ -109,6 +99,14 @@ impl World {
         self.crash(ordinal);
     }
 
+    /// The database is no use any more, though its log can be read.
+    pub fn break_volume(&mut self, ordinal: u32) {
+        if let Some(claim) = self.claims.get_mut(&ordinal) {
+            claim.volume.broken = true;
+        }
+        self.crash(ordinal);
+    }
+
     /// A claim with data of a cluster that nobody here knows.
     pub fn plant_foreign_claim(&mut self, ordinal: u32, cluster: u64) {
         let uid = self.fresh("claim");
@@ -124,6 +122,7 @@ impl World {
             identity: None,
             data: Some(data),
             damaged: false,
+            broken: false,
         };
         self.claims.insert(
             ordinal,
@@ -133,6 +132,7 @@ impl World {
                 terminating: false,
                 requested: 10,
                 capacity: 10,
+                node: None,
                 volume,
             },
         );

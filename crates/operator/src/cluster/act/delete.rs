@@ -1,5 +1,5 @@
-//! Deletes exactly the object that was seen, which its UID proves: the claim of a member that has left, or a pod that
-//! never started anything.
+//! Deletes exactly the object that was seen, which its UID proves: the claim and pod of a member that has left, or a
+//! pod that is to be made anew.
 
 use api::{EtcdCluster, names};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
@@ -24,7 +24,14 @@ pub(super) async fn claim(
     outcome_of(&format!("the claim {claim}"), deleted)
 }
 
-pub(super) async fn pod(cluster: &EtcdCluster, ordinal: u32, uid: &str, ctx: &Context) -> Outcome {
+/// With `force` nobody waits for the node to stop it.
+pub(super) async fn pod(
+    cluster: &EtcdCluster,
+    ordinal: u32,
+    uid: &str,
+    force: bool,
+    ctx: &Context,
+) -> Outcome {
     let (namespace, name) = place(cluster);
     let pod = names::member(&name, ordinal);
     // Another operator may have written down somebody else since, and two must not be away at once.
@@ -32,7 +39,11 @@ pub(super) async fn pod(cluster: &EtcdCluster, ordinal: u32, uid: &str, ctx: &Co
         return changed;
     }
     let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
-    let deleted = pods.delete(&pod, &exactly(uid)).await;
+    let params = DeleteParams {
+        grace_period_seconds: force.then_some(0),
+        ..exactly(uid)
+    };
+    let deleted = pods.delete(&pod, &params).await;
     outcome_of(&format!("the pod {pod}"), deleted)
 }
 

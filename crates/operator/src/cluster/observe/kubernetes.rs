@@ -14,7 +14,7 @@ use manifests::{Kind, Object, Owner, Shape};
 use plan::observed::{Claim, Pod, Process, parse_id};
 use serde_json::Value;
 
-use super::problem::problem;
+use super::problem::{broken, problem};
 use crate::caches;
 use crate::cluster::place;
 use crate::context::Context;
@@ -197,6 +197,7 @@ pub(super) fn claims(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Clai
                 capacity: capacity(&claim),
                 expandable: None,
                 class: class(&claim),
+                lost: None,
             };
             (ordinal, seen)
         });
@@ -215,6 +216,29 @@ fn capacity(claim: &PersistentVolumeClaim) -> Option<u64> {
 
 fn class(claim: &PersistentVolumeClaim) -> Option<String> {
     claim.spec.as_ref()?.storage_class_name.clone()
+}
+
+/// What a claim says of its volume.
+pub(super) struct Volume {
+    /// Its name, once it is bound.
+    pub(super) name: Option<String>,
+    /// There was one, and there is none any more.
+    pub(super) lost: bool,
+}
+
+pub(super) fn volume_of(cluster: &EtcdCluster, ordinal: u32, ctx: &Context) -> Option<Volume> {
+    let claim = claims_by_ordinal(cluster, ctx).remove(&ordinal)?;
+    let phase = claim.status.as_ref().and_then(|s| s.phase.as_deref());
+    Some(Volume {
+        name: claim.spec.as_ref().and_then(|s| s.volume_name.clone()),
+        lost: phase == Some("Lost"),
+    })
+}
+
+/// The node that a pod was given.
+pub(super) fn node_of(cluster: &EtcdCluster, ordinal: u32, ctx: &Context) -> Option<String> {
+    let (_, pod) = api_pods(cluster, ctx).find(|(other, _)| *other == ordinal)?;
+    pod.spec.as_ref()?.node_name.clone()
 }
 
 /// The classes of the claims that are smaller than they should be, by ordinal.
@@ -334,6 +358,7 @@ fn describe_pod(pod: &ApiPod, revision: Option<&str>) -> Pod {
         terminating: pod.meta().deletion_timestamp.is_some(),
         ready,
         problem: problem(pod),
+        broken: broken(pod),
         outdated: revision.is_some_and(|revision| {
             let made_from = pod.labels().get(REVISION_LABEL);
             made_from.is_some_and(|made_from| made_from != revision)

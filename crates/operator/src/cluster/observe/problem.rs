@@ -1,5 +1,6 @@
 //! What the scheduler or the kubelet says stands in a pod's way, in their own words.
 
+use api::names;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use serde_json::Value;
 
@@ -45,6 +46,47 @@ fn waiting(container: &ContainerStatus) -> Option<String> {
         format!(" (last exit code {} {words})", ended.exit_code)
     });
     Some(format!("{reason}: {message}{ended}"))
+}
+
+/// How etcd ends when its data cannot be used. Of a long end only the last of it is kept, so places in its code count,
+/// too: no process ends in its database for another reason.
+const BROKEN: &[&str] = &[
+    "failed to open database",
+    "failed to recover v3 backend",
+    "recoverSnapshot",
+    "crc mismatch",
+    "is out of range [lastIndex",
+    "go.etcd.io/bbolt.",
+];
+/// So often it must have ended so, at least.
+const AGAIN: i32 = 2;
+
+/// What etcd says of its data while it ends again and again.
+pub(super) fn broken(pod: &Pod) -> Option<String> {
+    let statuses = pod.status.as_ref()?.container_statuses.iter().flatten();
+    let etcd = statuses
+        .into_iter()
+        .find(|status| status.name == names::ETCD_CONTAINER)?;
+    let state = etcd.state.as_ref()?;
+    let last = etcd.last_state.as_ref().and_then(|s| s.terminated.as_ref());
+    let ended = match (&state.waiting, &state.terminated) {
+        (Some(waiting), _) if waiting.reason.as_deref() == Some("CrashLoopBackOff") => last,
+        (_, Some(ended)) => Some(ended),
+        _other => None,
+    }?;
+    let said = ended.message.as_deref().unwrap_or_default();
+    let found = BROKEN.iter().find(|words| said.contains(**words))?;
+    // A process that was killed says nothing of its data.
+    let by_itself = matches!(ended.exit_code, 1 | 2);
+    (by_itself && etcd.restart_count >= AGAIN).then(|| {
+        let words = last_words(said);
+        let told = if words.contains(found) {
+            &words
+        } else {
+            *found
+        };
+        format!("etcd ended with {told:?} {} times", etcd.restart_count)
+    })
 }
 
 /// What matters of the end of a log: what etcd says of its own end, else the first line that is no entry of its log, such
@@ -118,6 +160,31 @@ mod tests {
         );
         assert_eq!(last_words(""), "");
         assert_eq!(last_words(&"x".repeat(1000)).len(), ENOUGH);
+    }
+
+    #[test]
+    fn data_is_broken_only_if_etcd_says_so_again_and_again() {
+        let said = |message: &str, code: i32, restarts: i32| {
+            let status = serde_json::json!({"containerStatuses": [{"name": "etcd", "image": "x", "imageID": "",
+                "ready": false, "restartCount": restarts,
+                "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                "lastState": {"terminated": {"exitCode": code, "message": message}}}]});
+            broken(&serde_json::from_value(serde_json::json!({"status": status})).unwrap())
+        };
+        let open = "{\"level\":\"panic\",\"msg\":\"failed to open database\",\"error\":\"invalid database\"}\n\
+            panic: failed to open database\n\ngoroutine 103 [running]:\n";
+        assert_eq!(
+            said(open, 2, 3).unwrap(),
+            "etcd ended with \"failed to open database: invalid database\" 3 times"
+        );
+        let cut = "dex(...)\n\tgo.etcd.io/bbolt@v1.4.3/db.go:421\ngo.etcd.io/bbolt.(*DB).freepages(0xc000)\n";
+        assert!(said(cut, 2, 2).unwrap().contains("bbolt"));
+        let log =
+            "{\"level\":\"fatal\",\"msg\":\"discovery failed\",\"error\":\"walpb: crc mismatch\"}";
+        assert!(said(log, 1, 2).is_some());
+        assert_eq!(said(open, 2, 1), None, "once may be chance");
+        assert_eq!(said(open, 137, 5), None, "it was killed");
+        assert_eq!(said("flag provided but not defined", 2, 9), None);
     }
 
     #[test]

@@ -1,0 +1,148 @@
+//! The nodes and volumes of members from whom nothing is heard: whether they can come back. Asked for only then, and
+//! straight from the API server: what is decided on it cannot be taken back, so no cache will do.
+
+use api::EtcdCluster;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, PersistentVolume};
+use kube::Api;
+use plan::Observed;
+use plan::observed::{Home, NodeState, Process};
+
+use super::kubernetes::{Volume, node_of, volume_of};
+use crate::context::Context;
+
+/// A node with this taint is shut down for good, says its administrator.
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+/// The label by which a volume names the node it is tied to.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) {
+    let quiet = |ordinal: &u32| {
+        let pod = observed.pods.get(ordinal);
+        pod.is_none_or(|pod| pod.process == Process::Unknown)
+    };
+    let quiet: Vec<u32> = observed.claims.keys().copied().filter(quiet).collect();
+    if observed.cluster.latched.cluster_id.is_none() {
+        return;
+    }
+    for ordinal in quiet {
+        let (lost, tied) = match volume_of(cluster, ordinal, ctx) {
+            Some(volume) => ask_volume(&volume, ctx).await,
+            None => (None, None),
+        };
+        if let Some(claim) = observed.claims.get_mut(&ordinal) {
+            claim.lost = lost;
+        }
+        let Some(node) = node_of(cluster, ordinal, ctx).or(tied) else {
+            continue;
+        };
+        if let Some(state) = ask_node(&node, ctx).await {
+            observed.homes.insert(ordinal, Home { node, state });
+        }
+    }
+}
+
+/// Why the volume is gone, and the node that it is tied to.
+async fn ask_volume(volume: &Volume, ctx: &Context) -> (Option<String>, Option<String>) {
+    if volume.lost {
+        return (Some("the claim has lost it".to_owned()), None);
+    }
+    let Some(name) = &volume.name else {
+        return (None, None);
+    };
+    let volumes: Api<PersistentVolume> = Api::all(ctx.client.clone());
+    match volumes.get_opt(name).await {
+        Ok(Some(volume)) => (None, tied_to(&volume)),
+        Ok(None) => (Some(format!("{name} does not exist any more")), None),
+        Err(error) => {
+            tracing::debug!(volume = name, %error, "the volume cannot be asked for");
+            (None, None)
+        }
+    }
+}
+
+/// The one node on which a volume can be used.
+fn tied_to(volume: &PersistentVolume) -> Option<String> {
+    let affinity = volume.spec.as_ref()?.node_affinity.as_ref()?;
+    let terms = &affinity.required.as_ref()?.node_selector_terms;
+    let mut names = terms.iter().flat_map(|term| {
+        let by_label = term.match_expressions.iter().flatten();
+        let by_label = by_label.filter(|rule| rule.key == HOSTNAME && rule.operator == "In");
+        by_label.flat_map(|rule| rule.values.iter().flatten())
+    });
+    let first = names.next()?;
+    names.next().is_none().then(|| first.clone())
+}
+
+async fn ask_node(name: &str, ctx: &Context) -> Option<NodeState> {
+    let nodes: Api<Node> = Api::all(ctx.client.clone());
+    match nodes.get_opt(name).await {
+        Ok(node) => Some(node.as_ref().map_or(NodeState::Deleted, state_of)),
+        Err(error) => {
+            tracing::debug!(node = name, %error, "the node cannot be asked for");
+            None
+        }
+    }
+}
+
+fn state_of(node: &Node) -> NodeState {
+    let taints = node
+        .spec
+        .iter()
+        .flat_map(|spec| spec.taints.iter().flatten());
+    if taints.into_iter().any(|taint| taint.key == OUT_OF_SERVICE) {
+        return NodeState::OutOfService;
+    }
+    let conditions = node.status.iter().flat_map(|status| &status.conditions);
+    let ready = conditions.flatten().find(|c| c.type_ == "Ready");
+    match ready {
+        Some(ready) if ready.status == "True" => NodeState::Fine,
+        Some(ready) => {
+            let since = ready.last_transition_time.as_ref().map(|time| time.0);
+            // Without a time it has only just begun.
+            NodeState::Silent(since.unwrap_or(Timestamp::MAX))
+        }
+        None => NodeState::Silent(Timestamp::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn node(taints: &serde_json::Value, ready: &str) -> NodeState {
+        let condition =
+            json!({"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let node = json!({"spec": {"taints": taints}, "status": {"conditions": [condition]}});
+        state_of(&serde_json::from_value(node).unwrap())
+    }
+
+    #[test]
+    fn a_node_is_what_its_taints_and_its_kubelet_say() {
+        let shut = json!([{"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}]);
+        let since = "2026-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(node(&json!([]), "True"), NodeState::Fine);
+        assert_eq!(node(&json!([]), "Unknown"), NodeState::Silent(since));
+        assert_eq!(node(&json!([]), "False"), NodeState::Silent(since));
+        assert_eq!(node(&shut, "True"), NodeState::OutOfService);
+        assert_eq!(
+            state_of(&Node::default()),
+            NodeState::Silent(Timestamp::MAX)
+        );
+    }
+
+    #[test]
+    fn a_volume_is_tied_to_a_node_only_if_it_names_one() {
+        let volume = |values: &serde_json::Value| {
+            let rule = json!({"key": HOSTNAME, "operator": "In", "values": values});
+            let terms = json!([{"matchExpressions": [rule]}]);
+            let volume =
+                json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}});
+            tied_to(&serde_json::from_value(volume).unwrap())
+        };
+        assert_eq!(volume(&json!(["n1"])).as_deref(), Some("n1"));
+        assert_eq!(volume(&json!(["n1", "n2"])), None);
+        assert_eq!(tied_to(&PersistentVolume::default()), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! Members that cannot come back: a node or a volume that is gone for good. With a quorum of the others the member is
+//! removed, its claim and pod go, and a new member takes its place, wherever there is room for it. What is wrong is
+//! written down before, and nothing is done about a member that is well or may return.
+
+use api::Reason;
+use api::v1alpha1::status::RetireIntent;
+
+use crate::cluster::membership::{can_lose, starting};
+use crate::cluster::shrink;
+use crate::decision::{Decision, SOON, Step};
+use crate::observed::{Leaving, Member, MemberList, NodeState, Observed, format_id, parse_id};
+
+pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    go_on(observed, list).or_else(|| begin(observed, list))
+}
+
+/// Why a member can never come back; `None` while it serves, may return, or nothing is known.
+pub(crate) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Option<String> {
+    let serves = |pod: &crate::observed::Pod| pod.serving().is_some() || pod.held().is_some();
+    if observed.serving_as(member.id).is_some() || observed.pods.get(&ordinal).is_some_and(serves) {
+        return None;
+    }
+    let lost = observed.claims.get(&ordinal)?.lost.as_ref();
+    if let Some(why) = lost {
+        return Some(format!("its volume is gone: {why}"));
+    }
+    if let Some(why) = broken(observed, ordinal) {
+        return Some(format!("its data cannot be used: {why}"));
+    }
+    let home = observed.homes.get(&ordinal)?;
+    let node = &home.node;
+    match home.state {
+        NodeState::Fine => None,
+        NodeState::Deleted => Some(format!("its node {node} does not exist any more")),
+        NodeState::OutOfService => Some(format!("its node {node} is out of service")),
+        NodeState::Silent(since) => {
+            let patience = observed.cluster.intent.as_ref().ok()?.node_patience;
+            let silent = observed.now.duration_since(since).as_secs();
+            (silent >= patience).then(|| format!("its node {node} has been silent since {since}"))
+        }
+    }
+}
+
+/// What etcd says of its data while it ends again and again, on the template that the others serve on: a change that
+/// is tried may well be to blame for it.
+fn broken(observed: &Observed, ordinal: u32) -> Option<&String> {
+    let pod = observed.pods.get(&ordinal)?;
+    let proven = observed.cluster.latched.proven.as_ref()?;
+    let why = pod.broken.as_ref();
+    why.filter(|_| pod.template == proven.template && !pod.terminating)
+}
+
+/// It was written down that this member is to be replaced, and that still holds.
+pub(crate) fn is_due(observed: &Observed, leaving: &Leaving<'_>) -> bool {
+    let member = observed.member_of(leaving.ordinal);
+    let same = member.filter(|member| parse_id(&leaving.intent.member_id) == Some(member.id));
+    leaving.intent.replaced.is_some()
+        && same.is_some_and(|member| diagnose(observed, leaving.ordinal, member).is_some())
+}
+
+/// One after the other: who was removed is freed of its pod, who was written down is removed.
+fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    observed.leaving().find_map(|leaving| {
+        let why = leaving.intent.replaced.as_ref()?;
+        if leaving.listed == Some(false) {
+            return free(observed, &leaving);
+        }
+        let member = observed.member_of(leaving.ordinal)?;
+        if !is_due(observed, &leaving) || !can_lose(observed, list, member) {
+            return None;
+        }
+        if let Some(open) = other_grant(observed, leaving.ordinal) {
+            return Some(starting(observed, open));
+        }
+        let step = Step::RetireMember {
+            id: member.id,
+            ordinal: leaving.ordinal,
+        };
+        let why = format!("{} is replaced: {why}", leaving.intent.member);
+        Some(Decision::act(step, Reason::ReplacingMember, why))
+    })
+}
+
+/// Somebody else was let through and is starting. That this one was is no reason to keep it.
+fn other_grant(observed: &Observed, ordinal: u32) -> Option<u32> {
+    observed.open_grant().filter(|open| *open != ordinal)
+}
+
+/// The claim stays until its pod is gone, and no new pod can use it: so the pod goes once the claim is going.
+fn free(observed: &Observed, leaving: &Leaving<'_>) -> Option<Decision> {
+    let claim = leaving.claim.filter(|claim| claim.terminating);
+    let pod = observed.pods.get(&leaving.ordinal);
+    let (Some(_), Some(pod)) = (claim, pod) else {
+        return None;
+    };
+    let home = observed.homes.get(&leaving.ordinal);
+    let force = home.is_some_and(|home| home.state != NodeState::Fine);
+    if pod.terminating && !force {
+        let why = format!("{} has left, and its pod is going", leaving.intent.member);
+        return Some(Decision::wait(Reason::ReplacingMember, why, SOON));
+    }
+    let step = Step::FreePod {
+        ordinal: leaving.ordinal,
+        uid: pod.uid.clone(),
+        force,
+    };
+    let why = format!("{} has left, and its pod goes", leaving.intent.member);
+    Some(Decision::act(step, Reason::ReplacingMember, why))
+}
+
+/// Whoever cannot come back is written down, one at a time, while the others are a quorum without it.
+fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let mut leaving = observed.leaving();
+    let busy = leaving.any(|leaving| {
+        leaving.intent.replaced.is_some() && (leaving.claim.is_some() || is_due(observed, &leaving))
+    });
+    if busy {
+        return None;
+    }
+    let size = observed.cluster.intent.as_ref().ok()?.size;
+    list.members.iter().find_map(|member| {
+        let ordinal = observed
+            .ordinal_of(member)
+            .filter(|ordinal| *ordinal < size)?;
+        let replaced = diagnose(observed, ordinal, member)?;
+        let claim = observed.claims.get(&ordinal)?;
+        let free = other_grant(observed, ordinal).is_none();
+        (free && can_lose(observed, list, member)).then(|| {
+            let intent = RetireIntent {
+                member: observed.member_name(ordinal),
+                member_id: format_id(member.id),
+                claim_uid: claim.uid.clone(),
+                replaced: Some(replaced.clone()),
+            };
+            let why = format!("{} is to be replaced: {replaced}", intent.member);
+            shrink::write_down(observed, intent, Reason::ReplacingMember, why)
+        })
+    })
+}

@@ -1,0 +1,63 @@
+//! What must hold for the replacement of a member that cannot come back.
+
+use super::{Violation, ensure, keeps_quorum};
+use crate::observed::{MemberList, NodeState, Observed, Pod, Process};
+
+/// Removed is only who is known to be unable to return, and whom the others can do without.
+pub(super) fn check_removal(
+    observed: &Observed,
+    list: &MemberList,
+    id: u64,
+    ordinal: u32,
+) -> Result<(), Violation> {
+    let runs = observed.serving_as(id).is_some();
+    ensure(!runs && is_dead(observed, ordinal), Violation::Unknown)?;
+    let other = observed.open_grant().is_some_and(|open| open != ordinal);
+    ensure(!other, Violation::OpenGrant)?;
+    ensure(keeps_quorum(observed, list, id), Violation::Quorum)
+}
+
+/// A fact says that what ran there is gone, or has been out of reach for longer than its owner waits; silence alone
+/// is none.
+fn is_dead(observed: &Observed, ordinal: u32) -> bool {
+    let answers = |pod: &Pod| pod.process != Process::Unknown;
+    if observed.pods.get(&ordinal).is_some_and(answers) {
+        return false;
+    }
+    let lost = observed.claims.get(&ordinal).map(|claim| &claim.lost);
+    let patience = observed.cluster.intent.as_ref().map(|i| i.node_patience);
+    let home = observed.homes.get(&ordinal).map(|home| home.state);
+    let gone = match home {
+        Some(NodeState::Deleted | NodeState::OutOfService) => true,
+        Some(NodeState::Silent(since)) => {
+            patience.is_ok_and(|most| observed.now.duration_since(since).as_secs() >= most)
+        }
+        Some(NodeState::Fine) | None => false,
+    };
+    let broken = observed.pods.get(&ordinal).is_some_and(|pod| {
+        let proven = observed.cluster.latched.proven.as_ref();
+        pod.broken.is_some() && proven.is_some_and(|proven| proven.template == pod.template)
+    });
+    gone || broken || lost.is_some_and(Option::is_some)
+}
+
+/// A pod goes so only after its member, and only while its claim goes with it. One whose node may still stop it in
+/// good order is asked to.
+pub(super) fn check_free(
+    observed: &Observed,
+    ordinal: u32,
+    uid: &str,
+    force: bool,
+) -> Result<(), Violation> {
+    let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
+    ensure(pod.uid == uid, Violation::Unknown)?;
+    let left = observed.leaving().any(|leaving| {
+        let claim_goes = leaving.claim.is_some_and(|claim| claim.terminating);
+        leaving.ordinal == ordinal && leaving.listed == Some(false) && claim_goes
+    });
+    let listed = observed.member_of(ordinal).is_some();
+    ensure(left && !listed, Violation::DataBeforeMember)?;
+    let home = observed.homes.get(&ordinal);
+    let away = home.is_some_and(|home| home.state != NodeState::Fine);
+    ensure(!force || away, Violation::Unknown)
+}

@@ -1,0 +1,175 @@
+//! Stories of members that cannot come back, in the simulated Kubernetes and etcd.
+
+use plan::observed::NodeState;
+use testkit::Run;
+use testkit::run::{Faults, killed_at_every_write};
+use testkit::story::{BOUND, seeds, settle, settled};
+
+/// Longer than any owner waits for a node.
+const LONG: i64 = 600;
+
+fn members(run: &Run<'_>) -> Vec<u64> {
+    let cluster = run.world.clusters.values().next();
+    let mut ids: Vec<u64> = cluster
+        .iter()
+        .flat_map(|cluster| cluster.members.iter().map(|member| member.id))
+        .collect();
+    ids.sort_unstable();
+    ids
+}
+
+fn voters(size: u32) -> usize {
+    usize::try_from(size).unwrap_or(0)
+}
+
+#[test]
+fn a_member_whose_node_is_gone_comes_back_on_another() {
+    for seed in seeds(15) {
+        for (size, minor) in [(3, 5), (3, 6), (5, 7)] {
+            for state in [NodeState::Deleted, NodeState::OutOfService] {
+                let mut run = settled(size, minor, seed);
+                let before = members(&run);
+                let victim = u32::try_from(seed % u64::from(size)).unwrap();
+                run.world.set_node(victim, state);
+                settle(&mut run, &format!("{state:?} of {victim}, seed {seed}"));
+                assert_eq!(run.world.healthy_voters(), voters(size));
+                let after = members(&run);
+                let same = after.iter().filter(|id| before.contains(id)).count();
+                assert_eq!(same, voters(size) - 1, "one and only one was replaced");
+                assert!(run.world.object.status.retiring.is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_member_whose_data_is_no_use_is_replaced() {
+    for seed in seeds(15) {
+        for (size, minor) in [(3, 5), (3, 6), (5, 7)] {
+            let mut run = settled(size, minor, seed);
+            let victim = u32::try_from(seed % u64::from(size)).unwrap();
+            run.world.break_volume(victim);
+            settle(&mut run, &format!("{victim} of {size}, seed {seed}"));
+            assert_eq!(run.world.healthy_voters(), voters(size));
+            assert!(run.world.claims.values().all(|claim| !claim.volume.broken));
+        }
+    }
+}
+
+#[test]
+fn data_that_is_no_use_on_most_volumes_is_kept() {
+    for seed in seeds(15) {
+        for (size, victims) in [(1, 0..1), (3, 0..2), (5, 1..4)] {
+            let mut run = settled(size, 6, seed);
+            for victim in victims.clone() {
+                run.world.break_volume(victim);
+            }
+            run.turns(300);
+            run.verdict().unwrap();
+            let kept = run.world.claims.values().filter(|c| c.volume.broken);
+            assert_eq!(kept.count(), victims.len(), "size {size}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_silent_node_is_waited_for_and_no_longer_than_that() {
+    for seed in seeds(15) {
+        let mut run = settled(3, 6, seed);
+        let before = members(&run);
+        run.world.freeze(1, true);
+        run.turns(200);
+        assert_eq!(members(&run), before, "seed {seed}");
+        // Back in time.
+        run.world.freeze(1, false);
+        settle(&mut run, &format!("back in time, seed {seed}"));
+        assert_eq!(members(&run), before, "seed {seed}");
+        run.world.freeze(1, true);
+        run.turns(5);
+        run.world.sleep(LONG);
+        settle(&mut run, &format!("gone, seed {seed}"));
+        assert_ne!(members(&run), before, "seed {seed}");
+        // Back too late: nothing of it is used again.
+        let node = run.world.nodes.keys().next().unwrap().clone();
+        run.world.nodes.insert(node, NodeState::Fine);
+        settle(&mut run, &format!("back too late, seed {seed}"));
+        assert_eq!(run.world.clusters.len(), 1);
+    }
+}
+
+#[test]
+fn without_a_quorum_of_the_others_nobody_is_replaced() {
+    for seed in seeds(20) {
+        for (size, gone) in [(1, vec![0]), (3, vec![0, 2]), (5, vec![0, 1, 4])] {
+            let mut run = settled(size, 6, seed);
+            let before = members(&run);
+            for ordinal in &gone {
+                run.world.set_node(*ordinal, NodeState::Deleted);
+            }
+            run.turns(5);
+            run.world.sleep(LONG);
+            run.turns(200);
+            run.verdict().unwrap();
+            assert_eq!(members(&run), before, "size {size}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn two_of_five_nodes_go_at_once() {
+    for seed in seeds(20) {
+        let mut run = settled(5, 6, seed);
+        run.world.set_node(1, NodeState::Deleted);
+        run.world.set_node(4, NodeState::OutOfService);
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.healthy_voters(), 5);
+    }
+}
+
+#[test]
+fn replacing_survives_a_kill_at_every_write() {
+    for (size, minor, victim) in [(3, 5, 0), (3, 6, 1), (5, 7, 4)] {
+        let mut run = settled(size, minor, 3);
+        run.world.set_node(victim, NodeState::OutOfService);
+        run.world.writes = 0;
+        killed_at_every_write(&run.world, &|run| run.settle(BOUND)).unwrap();
+    }
+}
+
+#[test]
+fn replacing_survives_every_fault_at_once() {
+    for seed in seeds(30) {
+        let mut run = settled(if seed % 2 == 0 { 3 } else { 5 }, 6, seed);
+        let victim = u32::try_from(seed % 3).unwrap();
+        run.world.set_node(victim, NodeState::OutOfService);
+        run.faults = Faults::ALL;
+        run.turns(150);
+        settle(&mut run, &format!("victim {victim}, seed {seed}"));
+    }
+}
+
+#[test]
+fn a_node_that_goes_in_the_middle_of_a_change_keeps_nothing_from_ending() {
+    for seed in seeds(30) {
+        let mut run = settled(3, 6, seed);
+        match seed % 4 {
+            0 => run.world.resize(5),
+            1 => run.world.edit(1),
+            2 => run.world.upgrade(7),
+            _ => run.world.resize(1),
+        }
+        let turns = run.world.rng.below(40);
+        run.turns(usize::try_from(turns).unwrap());
+        let pods: Vec<u32> = run.world.pods.keys().copied().collect();
+        let pick = run.world.rng.below(u64::try_from(pods.len()).unwrap());
+        let victim = pods[usize::try_from(pick).unwrap()];
+        // The last voter of a cluster that shrinks is the only copy.
+        if seed % 4 == 3 && run.world.healthy_voters() < 3 {
+            continue;
+        }
+        run.world.set_node(victim, NodeState::OutOfService);
+        let what = format!("change {}, node of {victim}, seed {seed}", seed % 4);
+        settle(&mut run, &what);
+        assert_eq!(run.world.clusters.len(), 1, "{what}");
+    }
+}
