@@ -57,6 +57,25 @@ fn from_nothing_to_five_and_back_to_nothing() -> Played {
 }
 
 #[test]
+fn what_was_stopped_starts_as_it_was_and_then_gets_its_new_size() -> Played {
+    story(|stage| async move {
+        let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
+        let cluster = stage.create("c", spec).await?;
+        cluster.ready().await?;
+        let id = cluster.status().await?.cluster_id;
+        cluster.put("kept", "through it all").await?;
+        for size in [5, 1] {
+            cluster.resize(0).await?;
+            cluster.phase(Phase::Stopped).await?;
+            becomes(&cluster, size).await?;
+            ensure!(cluster.value("kept").await?.as_deref() == Some("through it all"));
+            ensure!(cluster.status().await?.cluster_id == id, "another cluster");
+        }
+        Ok(())
+    })
+}
+
+#[test]
 fn three_seven_five_in_two_edits_within_two_seconds() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});

@@ -1,7 +1,10 @@
 //! A user takes etcd from somewhere else, in another layout.
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, LIMIT, Load, MINUTE, Played, comes_true, story, until};
+use e2e::{Cluster, LIMIT, Load, MINUTE, Played, Stage, comes_true, story, until};
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::ListParams;
 use serde_json::json;
 
 #[test]
@@ -54,6 +57,43 @@ fn other_registries_have_the_official_layout_and_tags_of_their_own() -> Played {
         }
         Ok(())
     })
+}
+
+#[test]
+fn an_image_can_be_named_by_its_digest() -> Played {
+    story(|stage| async move {
+        let tagged = "quay.io/coreos/etcd:v3.6.16";
+        // A kubelet tells of its images now and then.
+        until("a node knows the digest", MINUTE, || async {
+            Ok(by_digest(&stage, tagged).await?.is_some())
+        })
+        .await?;
+        let pinned = by_digest(&stage, tagged).await?.context("forgotten")?;
+        let (_, digest) = pinned.split_once('@').context("no digest")?;
+        let spec = json!({"size": 1, "version": "v3.6.16", "image": {"digest": digest}});
+        let cluster = stage.create("c", spec).await?;
+        cluster.ready().await?;
+        comes_true(&cluster, 1, "3.6.16").await?;
+        runs(&cluster, &pinned).await
+    })
+}
+
+/// The name by its digest under which a node has an image.
+async fn by_digest(stage: &Stage, tagged: &str) -> Result<Option<String>> {
+    let nodes: Api<Node> = Api::all(stage.client.clone());
+    for node in nodes.list(&ListParams::default()).await?.items {
+        let images = node.status.and_then(|status| status.images);
+        for image in images.into_iter().flatten() {
+            let names = image.names.unwrap_or_default();
+            let pinned = names
+                .iter()
+                .find(|name| name.contains("/coreos/etcd@sha256:"));
+            if let Some(pinned) = pinned.filter(|_| names.iter().any(|name| name == tagged)) {
+                return Ok(Some(pinned.clone()));
+            }
+        }
+    }
+    Ok(None)
 }
 
 async fn runs(cluster: &Cluster, image: &str) -> Result<()> {

@@ -14,11 +14,16 @@ pub(crate) const PAUSE_IMAGE: &str = "localhost/pause:1";
 /// The release that is also there as Bitnami lays it out.
 const BITNAMI_ETCD: &str = "3.6.16";
 
+/// The image that people also name by its digest.
+const PINNED: &str = "quay.io/coreos/etcd:v3.6.16";
+
 /// An image and the file it comes from.
 pub(crate) struct Archive {
     pub(crate) image: String,
     /// Other names for the same image. They cost a node nothing.
     pub(crate) aliases: Vec<String>,
+    /// It can also be named by its digest.
+    pub(crate) pinned: bool,
     pub(crate) path: PathBuf,
 }
 
@@ -38,6 +43,7 @@ pub(crate) fn ensure(layout: &Layout) -> Result<Vec<Archive>> {
             write_archive(&path, &wanted.image)?;
         }
         archives.push(Archive {
+            pinned: wanted.image.name == PINNED,
             image: wanted.image.name,
             aliases: wanted.aliases,
             path,

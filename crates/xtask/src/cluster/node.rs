@@ -53,9 +53,31 @@ pub(crate) fn ensure_images(layout: &Layout, node: Node, images: &[Archive]) -> 
             load(layout, node, &archive.path)?;
         }
         for alias in archive.aliases.iter().filter(|alias| lacks(alias)) {
-            run(ctr(layout, node).args(["images", "tag", &archive.image, alias]))
-                .with_context(|| format!("tag {alias} on {}", node.name()))?;
+            tag(layout, node, &archive.image, alias)?;
         }
+        if archive.pinned {
+            pin(layout, node, &archive.image, &lacks)?;
+        }
+    }
+    Ok(())
+}
+
+fn tag(layout: &Layout, node: Node, image: &str, alias: &str) -> Result<()> {
+    run(ctr(layout, node).args(["images", "tag", image, alias]))
+        .with_context(|| format!("tag {alias} on {}", node.name()))
+}
+
+/// The name that an image has by its content, as a registry would give it.
+fn pin(layout: &Layout, node: Node, image: &str, lacks: &dyn Fn(&str) -> bool) -> Result<()> {
+    let listed = output(ctr(layout, node).args(["images", "list", &format!("name=={image}")]))?;
+    let digest = listed
+        .split_whitespace()
+        .find(|word| word.starts_with("sha256:"))
+        .with_context(|| format!("{image} has no digest on {}", node.name()))?;
+    let repository = image.rsplit_once(':').map_or(image, |(name, _)| name);
+    let pinned = format!("{repository}@{digest}");
+    if lacks(&pinned) {
+        tag(layout, node, image, &pinned)?;
     }
     Ok(())
 }
