@@ -15,6 +15,8 @@ use crate::context::Context;
 
 /// A member in good health answers within milliseconds.
 const DEADLINE: Duration = Duration::from_secs(2);
+/// The gate, and a metrics port, have nothing to wait for.
+const PROMPT: Duration = Duration::from_secs(1);
 /// A pod that is being deleted may be gone at any moment, and its address then answers nothing at all.
 const BRIEF: Duration = Duration::from_millis(300);
 
@@ -23,9 +25,19 @@ const BRIEF: Duration = Duration::from_millis(300);
 pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) {
     let mut targets = targets(cluster, ctx);
     let pods = &observed.pods;
+    // Of one that was written off no answer is expected, and whoever takes its place shall not wait for one.
+    let given_up: BTreeSet<u32> = observed
+        .leaving()
+        .filter(|leaving| leaving.intent.replaced.is_some() && leaving.claim.is_some())
+        .map(|leaving| leaving.ordinal)
+        .collect();
     let answers = targets.iter().map(|(ordinal, target)| async {
         let leaving = pods.get(ordinal).is_none_or(|pod| pod.terminating);
-        let deadline = if leaving { BRIEF } else { DEADLINE };
+        let deadline = if leaving || given_up.contains(ordinal) {
+            BRIEF
+        } else {
+            DEADLINE
+        };
         (*ordinal, process(ctx, target, deadline).await)
     });
     for (ordinal, process) in join_all(answers).await {
@@ -78,6 +90,8 @@ async fn process(ctx: &Context, target: &Target, deadline: Duration) -> Process 
         Err(error) if is_out_of_reach(&error) => return Process::Unknown,
         Err(_) => {}
     }
+    // Either is there at once, or nobody is.
+    let deadline = deadline.min(PROMPT);
     match etcd::gate_report(ctx.connect.as_ref(), target, deadline).await {
         Ok(GateAnswer::Waiting(report)) => Process::Held(report),
         Ok(GateAnswer::Running) => Process::Starting,
