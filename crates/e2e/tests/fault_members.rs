@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Cluster, LIMIT, Load, MINUTE, Played, Stage, comes_true, story, tell, until};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kube::api::DeleteParams;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 
 #[test]
@@ -75,6 +76,62 @@ async fn replace(cluster: &Cluster, victim: &str, version: &str) -> Result<()> {
             .any(|(reason, text)| reason == "MemberRemoved" && text.contains(&removed)),
         "no event says that {removed} was removed: {events:?}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_member_whose_database_is_no_use_is_replaced() -> Played {
+    story(|stage| async move {
+        let cluster = three(&stage, "v3.6.16").await?;
+        let leader = cluster.leader().await?;
+        let victim = ["c-0", "c-1", "c-2"].into_iter().find(|n| *n != leader);
+        let victim = victim.context("everybody leads")?;
+        let old = cluster.member(victim).await?.status().await?.member_id;
+        let load = Load::start(&cluster).await?;
+        let pod = cluster.pods().await?.remove(victim).context("no pod")?;
+        // Its log stays as it is, so that the gate lets it through.
+        let zeros = "dd if=/dev/zero of=/data/data/member/snap/db bs=4096 count=64 conv=notrunc";
+        on_volume(&stage, &pod, zeros).await?;
+        cluster.kill(&pod).await?;
+        until(format!("{victim} is a new member"), MINUTE * 3, || async {
+            let status = cluster.member(victim).await?.status().await?;
+            Ok(status.member_id != old && !status.is_learner)
+        })
+        .await?;
+        comes_true(&cluster, 3, "3.6.16").await?;
+        load.finish().await?.assert_gap(LIMIT)?;
+        let events = stage.events_of("EtcdCluster", "c").await?;
+        let told = events
+            .iter()
+            .any(|(_, text)| text.contains("its data cannot be used"));
+        ensure!(told, "no event says why: {events:?}");
+        Ok(())
+    })
+}
+
+/// Runs a command on the volume of a pod, beside it.
+async fn on_volume(stage: &Stage, pod: &Pod, command: &str) -> Result<()> {
+    let name = pod.name_any();
+    let spec = pod.spec.clone().context("no spec")?;
+    let identity = spec.security_context.clone().unwrap_or_default();
+    let container = json!({"name": "hand", "image": "localhost/busybox:1", "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", command], "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}});
+    let hand: Pod = serde_json::from_value(
+        json!({"metadata": {"name": format!("hand-{name}")}, "spec": {
+        "nodeName": spec.node_name, "restartPolicy": "Never", "securityContext": identity, "containers": [container],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": format!("data-{name}")}}]}}),
+    )?;
+    let pods = stage.api::<Pod>();
+    pods.create(&PostParams::default(), &hand).await?;
+    until("the command has ended", MINUTE, || async {
+        let phase = pods.get_status(&hand.name_any()).await?.status;
+        Ok(phase.and_then(|status| status.phase).as_deref() == Some("Succeeded"))
+    })
+    .await?;
+    // As long as it is there, the claim cannot go.
+    pods.delete(&hand.name_any(), &DeleteParams::default().grace_period(0))
+        .await?;
     Ok(())
 }
 

@@ -1,13 +1,9 @@
 //! A node is drained while a cluster is being rolled. It has a program of its own, because the operator and other
 //! clusters may live on that node.
 
-use std::collections::BTreeSet;
-
-use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, LIMIT, Load, MINUTE, Played, Stage, comes_true, story, tell, until};
+use anyhow::{Context, Result};
+use e2e::{LIMIT, Load, MINUTE, Played, Stage, comes_true, quiet_node, story, tell, until};
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::ListParams;
 use serde_json::json;
 
 #[test]
@@ -17,7 +13,7 @@ fn a_node_that_is_drained_during_a_rollout_costs_clients_nothing() -> Played {
         let cluster = stage.create("c", spec).await?;
         cluster.ready().await?;
         let before = cluster.pods().await?;
-        let node = node_to_drain(&stage, &cluster).await?;
+        let node = quiet_node(&cluster).await?;
         let load = Load::start(&cluster).await?;
         let patch = r#"{"spec":{"resources":{"requests":{"cpu":"60m"}}}}"#;
         stage.commands.patch("c", patch).await?.accepted()?;
@@ -53,23 +49,4 @@ async fn drain(stage: &Stage, node: &str) -> Result<()> {
     let said = stage.commands.kubectl(&drain).await?.accepted()?;
     tell(said.trim_end());
     Ok(())
-}
-
-/// A member's node, the leader's if possible, but not that of the only name server.
-async fn node_to_drain(stage: &Stage, cluster: &Cluster) -> Result<String> {
-    let system: Api<Pod> = Api::namespaced(stage.client.clone(), "kube-system");
-    let system = system.list(&ListParams::default()).await?.items;
-    let taken: BTreeSet<String> = system.iter().filter_map(node_of).collect();
-    let leader = cluster.leader().await?;
-    let mut pods: Vec<(String, Pod)> = cluster.pods().await?.into_iter().collect();
-    pods.sort_by_key(|(name, _)| *name != leader);
-    let mut nodes = pods.iter().filter_map(|(_, pod)| node_of(pod));
-    let node = nodes.find(|node| !taken.contains(node));
-    let node = node.context("every member shares its node with the name server")?;
-    ensure!(!node.is_empty(), "a pod without a node");
-    Ok(node)
-}
-
-fn node_of(pod: &Pod) -> Option<String> {
-    pod.spec.as_ref()?.node_name.clone()
 }
