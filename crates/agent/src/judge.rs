@@ -171,10 +171,7 @@ fn doubt(
     }
     let incarnation = identity.incarnation;
     let fence = fence.filter(|fence| incarnation < *fence)?;
-    let detail = format!(
-        "data of incarnation {incarnation}{}",
-        describe_fence(fence)
-    );
+    let detail = format!("data of incarnation {incarnation}{}", describe_fence(fence));
     Some((State::Fenced, detail))
 }
 

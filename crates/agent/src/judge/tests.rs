@@ -269,5 +269,8 @@ fn a_damaged_log_behind_the_fence_is_damaged() {
         log: Some(damaged()),
     };
     let verdict = judge(&seen, OURS, Some(2));
-    assert!(matches!(verdict, Verdict::Wait(State::Damaged, _)), "{verdict:?}");
+    assert!(
+        matches!(verdict, Verdict::Wait(State::Damaged, _)),
+        "{verdict:?}"
+    );
 }

@@ -294,7 +294,10 @@ fn a_recovery_is_for_this_data_and_for_a_life_it_has_not_seen() {
         with("c-0", 1),
         with(one, u64::MAX),
     ] {
-        assert!(permit(fenced, &grant(action.clone())).is_err(), "{action:?}");
+        assert!(
+            permit(fenced, &grant(action.clone())).is_err(),
+            "{action:?}"
+        );
     }
     for incarnation in [2, 3] {
         let seen = Wait {

@@ -148,8 +148,15 @@ impl<'a> Tools<'a> {
             .envs(["HTTP_PROXY", "HTTPS_PROXY"].map(|name| (name, NOWHERE)))
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        let arguments: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
-        log(Level::Info, "running", &json!({"tool": name, "args": arguments}));
+        let arguments: Vec<_> = command
+            .get_args()
+            .map(|word| word.to_string_lossy())
+            .collect();
+        log(
+            Level::Info,
+            "running",
+            &json!({"tool": name, "args": arguments}),
+        );
         match command.spawn() {
             Ok(child) => Ok(Tool { name, child }),
             Err(error) => Err(format!("cannot run {name}: {error}")),

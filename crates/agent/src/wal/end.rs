@@ -136,7 +136,10 @@ mod tests {
         let record = found.commit(state, last).unwrap();
         let expected = log.clone().state(2, 2).bytes;
         assert_eq!([log.bytes, record].concat(), expected);
-        assert_eq!(end(&expected).commit(end(&expected).state.unwrap(), last), None);
+        assert_eq!(
+            end(&expected).commit(end(&expected).state.unwrap(), last),
+            None
+        );
     }
 
     #[test]
