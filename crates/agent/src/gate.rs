@@ -124,13 +124,7 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
     let Verdict::Wait(state, ref detail) = verdict else {
         return Ok(None);
     };
-    let server = Server::bind(args.listen).map_err(|error| {
-        Fault::new(
-            Exit::Machine,
-            format!("cannot listen on {}", args.listen),
-            &error,
-        )
-    })?;
+    let server = listen(args)?;
     let report = Report {
         protocol: PROTOCOL,
         state,
@@ -177,6 +171,16 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
         thread::sleep(TICK);
     }
     Ok(None)
+}
+
+fn listen(args: &Gate) -> Result<Server> {
+    Server::bind(args.listen).map_err(|error| {
+        Fault::new(
+            Exit::Machine,
+            format!("cannot listen on {}", args.listen),
+            &error,
+        )
+    })
 }
 
 /// Recovers while the wait goes on being served: whoever asks is told how far it is. What to tell people

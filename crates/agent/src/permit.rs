@@ -114,19 +114,7 @@ pub(crate) fn parse_offer(value: &str, nonce: &str) -> Offer {
 /// it has, and no grant of a life that the fence holds back is taken
 /// (`no_grant_leads_behind_the_fence`).
 pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permitted, String> {
-    let cluster_uid = &grant.cluster_uid;
-    if cluster_uid != wait.cluster_uid {
-        return Err(format!(
-            "it is for the EtcdCluster {cluster_uid}, this is {}",
-            wait.cluster_uid
-        ));
-    }
-    if let Some(fence) = wait.fence.filter(|fence| grant.incarnation < *fence) {
-        let incarnation = grant.incarnation;
-        return Err(format!(
-            "it is for incarnation {incarnation}, behind the fence of incarnation {fence}"
-        ));
-    }
+    check_life(wait, grant)?;
     let (discard, start, ids) = match &grant.action {
         Action::Bootstrap {
             token,
@@ -171,20 +159,8 @@ pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permitted, String>
             bump_revision,
         } => {
             let old = check_fenced(wait, grant, (member_id, cluster_id))?;
-            check_token(grant, token)?;
-            if parse_names(initial_cluster)?.len() != 1 {
-                return Err("a Recover must name one member alone".into());
-            }
-            if *bump_revision > MOST_BUMP {
-                return Err(format!("its bumpRevision is more than {MOST_BUMP}"));
-            }
-            return Ok(Permitted::Recover(Recovery {
-                identity: build_identity(grant, None),
-                old,
-                token: token.clone(),
-                initial_cluster: initial_cluster.clone(),
-                bump_revision: *bump_revision,
-            }));
+            let recovery = build_recovery(grant, old, (token, initial_cluster), *bump_revision)?;
+            return Ok(Permitted::Recover(recovery));
         }
     };
     Ok(Permitted::Start(Permit {
@@ -192,6 +168,46 @@ pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permitted, String>
         identity: build_identity(grant, ids),
         start,
     }))
+}
+
+/// Whether the grant is for this object and for a life that the fence lets pass.
+fn check_life(wait: Wait<'_>, grant: &Grant) -> Result<(), String> {
+    let cluster_uid = &grant.cluster_uid;
+    if cluster_uid != wait.cluster_uid {
+        return Err(format!(
+            "it is for the EtcdCluster {cluster_uid}, this is {}",
+            wait.cluster_uid
+        ));
+    }
+    if let Some(fence) = wait.fence.filter(|fence| grant.incarnation < *fence) {
+        let incarnation = grant.incarnation;
+        return Err(format!(
+            "it is for incarnation {incarnation}, behind the fence of incarnation {fence}"
+        ));
+    }
+    Ok(())
+}
+
+fn build_recovery(
+    grant: &Grant,
+    old: Head,
+    (token, initial_cluster): (&str, &str),
+    bump_revision: u64,
+) -> Result<Recovery, String> {
+    check_token(grant, token)?;
+    if parse_names(initial_cluster)?.len() != 1 {
+        return Err("a Recover must name one member alone".into());
+    }
+    if bump_revision > MOST_BUMP {
+        return Err(format!("its bumpRevision is more than {MOST_BUMP}"));
+    }
+    Ok(Recovery {
+        identity: build_identity(grant, None),
+        old,
+        token: token.to_owned(),
+        initial_cluster: initial_cluster.to_owned(),
+        bump_revision,
+    })
 }
 
 fn build_identity(grant: &Grant, ids: Option<(&String, &String)>) -> Identity {

@@ -25,9 +25,9 @@ const TICK: Duration = Duration::from_millis(20);
 /// How often the log says that a wait goes on.
 const STILL: Duration = Duration::from_secs(10);
 /// How long one step may take. 8 GiB, the largest database that etcd recommends, at 10 MiB/s.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
+const PATIENCE: Duration = Duration::from_mins(15);
 /// How long etcd may take to end; it has nobody to hand its leadership to.
-const FAREWELL: Duration = Duration::from_secs(2 * 60);
+const FAREWELL: Duration = Duration::from_mins(2);
 /// Where nobody listens: a proxy that keeps etcd from reaching anybody.
 const NOWHERE: &str = "http://127.0.0.1:1";
 
@@ -79,12 +79,14 @@ impl<'a> Tools<'a> {
         ]);
         command.arg(format!("--listen-metrics-urls=http://127.0.0.1:{port}"));
         command.arg(format!("--data-dir={}", data.display()));
-        let mut etcd = self.spawn("etcd", command)?;
+        let mut etcd = spawn("etcd", command)?;
         // An alarm is no reason not to be served here.
         let path = "/health?exclude=NOSPACE&exclude=CORRUPT";
         self.await_some("etcd to replay the log", PATIENCE, || {
             if let Some(status) = etcd.ended()? {
-                return Err(format!("etcd ended while it replayed the log: {status}"));
+                return Err(format!(
+                    "etcd ended while it replayed the log: {status}; the container's log says why"
+                ));
             }
             let deadline = Instant::now() + Duration::from_secs(2);
             let answer = probe::get(port, path, deadline);
@@ -133,34 +135,14 @@ impl<'a> Tools<'a> {
             command.arg(format!("--bump-revision={bump_revision}"));
             command.arg("--mark-compacted");
         }
-        let mut etcdutl = self.spawn("etcdutl", command)?;
+        let mut etcdutl = spawn("etcdutl", command)?;
         let status = self.await_some("etcdutl to restore", PATIENCE, || etcdutl.ended())?;
         if status.success() {
             return Ok(());
         }
-        Err(format!("etcdutl failed: {status}; its log says why"))
-    }
-
-    /// Nothing of the container's environment: etcd would take its flags from there.
-    fn spawn(&self, name: &'static str, mut command: Command) -> Result<Tool, String> {
-        command
-            .env_clear()
-            .envs(["HTTP_PROXY", "HTTPS_PROXY"].map(|name| (name, NOWHERE)))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        let arguments: Vec<_> = command
-            .get_args()
-            .map(|word| word.to_string_lossy())
-            .collect();
-        log(
-            Level::Info,
-            "running",
-            &json!({"tool": name, "args": arguments}),
-        );
-        match command.spawn() {
-            Ok(child) => Ok(Tool { name, child }),
-            Err(error) => Err(format!("cannot run {name}: {error}")),
-        }
+        Err(format!(
+            "etcdutl failed: {status}; the container's log says why"
+        ))
     }
 
     /// Asks until there is an answer.
@@ -190,6 +172,28 @@ impl<'a> Tools<'a> {
             }
             thread::sleep(TICK);
         }
+    }
+}
+
+/// Nothing of the container's environment: etcd would take its flags from there.
+fn spawn(name: &'static str, mut command: Command) -> Result<Tool, String> {
+    command
+        .env_clear()
+        .envs(["HTTP_PROXY", "HTTPS_PROXY"].map(|name| (name, NOWHERE)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    let arguments: Vec<_> = command
+        .get_args()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    log(
+        Level::Info,
+        "running",
+        &json!({"tool": name, "args": arguments}),
+    );
+    match command.spawn() {
+        Ok(child) => Ok(Tool { name, child }),
+        Err(error) => Err(format!("cannot run {name}: {error}")),
     }
 }
 

@@ -181,7 +181,7 @@ impl Pod {
         ] {
             if !value.is_empty() {
                 let quoted = serde_json::to_string(value).unwrap();
-                text += &format!("{key}={quoted}\n");
+                text.extend([key, "=", &quoted, "\n"]);
             }
         }
         text += "z=\"y\"\n";
