@@ -186,6 +186,23 @@ fn an_alarm_of_the_old_member_is_listed_and_can_be_taken_off_by_its_id() {
 }
 
 #[test]
+fn a_member_that_is_removed_during_its_wait_is_not_recovered() {
+    for etcd in binaries() {
+        let (mut member, old) = Member::founded(&etcd);
+        member.raise_fence();
+        let _process = member.start();
+        let report = member.pod.await_state(State::Fenced);
+        member.pod.removed.clone_from(&old.member_id);
+        member.pod.grant(&report.nonce, member.recover(&old));
+        let refusal = member.pod.await_refusal().detail;
+        assert!(
+            refusal.contains("was removed from the cluster"),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
 fn without_etcdutl_it_waits_and_says_so() {
     for etcd in binaries() {
         let (mut member, old) = Member::founded(&etcd);
