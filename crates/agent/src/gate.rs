@@ -7,22 +7,25 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     thread,
     time::Duration,
 };
 
-use gate::{Data, GRANT_ANNOTATION, PROTOCOL, Report};
+use gate::{Data, GRANT_ANNOTATION, PROTOCOL, Report, State};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::{
     Result, annotations,
     args::Gate,
+    fence,
     judge::{IdentityFile, Log, Place, Seen, Verdict, Wal, judge},
     look,
     outcome::{self, Exit, Fault},
-    permit::{self, Offer, Permit, Start, Wait},
+    permit::{self, Offer, Permitted, Recovery, Start, Wait},
+    recover::{self, Failure, Outside},
     removed,
     serve::{Answers, Server},
     start,
@@ -38,17 +41,24 @@ const LONGEST_ANNOTATIONS: u64 = 2 << 20;
 /// Returns only when asked to stop, or when it cannot go on.
 ///
 /// Invariant: etcd starts on data that was judged ours, or by a permit for this very wait; what the
-/// permit was made for is looked at again before it is used.
+/// permit was made for is looked at again before it is used. A fence that was seen once counts until
+/// the process ends.
 pub(crate) fn run(args: &Gate) -> Result<()> {
     let stop = Stop::register()?;
     start::check_binary(&args.etcd)?;
-    let removed = removed::honour(args, &read_annotations(args))?;
+    recover::settle(&args.volume)?;
+    let mut standing = Standing {
+        fence: None,
+        removed: removed::honour(args, &read_annotations(args))?,
+        trouble: String::new(),
+    };
     while !stop.is_asked() {
         let seen = look::look(&args.volume)?;
-        let start = if judge(&seen, &args.cluster_uid) == Verdict::Start {
+        standing.fence = standing.fence.max(fence::find(&read_annotations(args)));
+        let start = if judge(&seen, &args.cluster_uid, standing.fence) == Verdict::Start {
             Start::OnData
         } else {
-            let Some(permit) = wait(args, &seen, &removed, &stop)? else {
+            let Some(held) = wait(args, &seen, &standing, &stop)? else {
                 continue;
             };
             if look::look(&args.volume)? != seen {
@@ -59,8 +69,17 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
                 );
                 continue;
             }
-            volume::prepare(&args.volume, seen.place, &permit)?;
-            permit.start
+            match held.permitted {
+                Permitted::Start(permit) => {
+                    drop(held.server);
+                    volume::prepare(&args.volume, seen.place, &permit)?;
+                    permit.start
+                }
+                Permitted::Recover(ref recovery) => {
+                    standing.trouble = recover_serving(args, recovery, &held, &stop)?;
+                    continue;
+                }
+            }
         };
         if !stop.is_asked() {
             return Err(start::become_etcd(args, &start));
@@ -74,31 +93,44 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
     Ok(())
 }
 
+/// What outlives one wait.
+struct Standing {
+    /// Lives that are held back.
+    fence: Option<u64>,
+    /// What to tell people about data that was set aside.
+    removed: String,
+    /// What to tell people about a recovery that failed.
+    trouble: String,
+}
+
+/// A wait that ended with a permit; it is still being served.
+struct Held {
+    permitted: Permitted,
+    server: Server,
+    report: Report,
+}
+
 /// Waits for a permit; `None` when there is none to wait for: a stop was asked for, or a second, longer
-/// look found nothing to wait for. The server's port is free again once this returns.
-fn wait(args: &Gate, seen: &Seen, removed: &str, stop: &Stop) -> Result<Option<Permit>> {
+/// look found nothing to wait for, or the fence rose. The server's port is free again once what this
+/// returns is dropped.
+fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Option<Held>> {
     let mut seen = seen.clone();
     if matches!(seen.wal, Wal::Head(_)) {
         seen.log = Some(look::look_at_log(&args.volume, seen.place, &|| {
             stop.is_asked()
         })?);
     }
-    let Verdict::Wait(state, detail) = judge(&seen, &args.cluster_uid) else {
+    let verdict = judge(&seen, &args.cluster_uid, standing.fence);
+    let Verdict::Wait(state, ref detail) = verdict else {
         return Ok(None);
     };
-    let server = Server::bind(args.listen).map_err(|error| {
-        Fault::new(
-            Exit::Machine,
-            format!("cannot listen on {}", args.listen),
-            &error,
-        )
-    })?;
+    let server = listen(args)?;
     let report = Report {
         protocol: PROTOCOL,
         state,
         nonce: make_nonce()?,
         pod_uid: args.pod_uid.clone(),
-        detail: detail + removed,
+        detail: describe_wait(args, state, detail) + &standing.removed + &standing.trouble,
         data: describe_data(&seen),
     };
     let listen = server
@@ -115,16 +147,23 @@ fn wait(args: &Gate, seen: &Seen, removed: &str, stop: &Stop) -> Result<Option<P
         server.serve(&answers);
         let read = read_annotations(args);
         if read_before.as_ref() != Some(&read) {
-            match consider(args, &seen, &report, &read) {
-                Ok(Some(permit)) => return Ok(Some(permit)),
+            let fence = standing.fence.max(fence::find(&read));
+            if judge(&seen, &args.cluster_uid, fence) != verdict {
+                log(Level::Info, "the fence rose; judging anew", &json!({}));
+                return Ok(None);
+            }
+            match consider(args, (&seen, fence), &report, &read) {
+                Ok(Some(permitted)) => {
+                    return Ok(Some(Held {
+                        permitted,
+                        server,
+                        report,
+                    }));
+                }
                 Ok(None) => answers = render(&report)?,
                 Err(refusal) => {
                     log(Level::Warn, "grant refused", &json!({"reason": refusal}));
-                    let detail = format!("{}; grant refused: {refusal}", report.detail);
-                    answers = render(&Report {
-                        detail,
-                        ..report.clone()
-                    })?;
+                    answers = render_with(&report, &format!("grant refused: {refusal}"))?;
                 }
             }
             read_before = Some(read);
@@ -134,13 +173,71 @@ fn wait(args: &Gate, seen: &Seen, removed: &str, stop: &Stop) -> Result<Option<P
     Ok(None)
 }
 
+fn listen(args: &Gate) -> Result<Server> {
+    Server::bind(args.listen).map_err(|error| {
+        Fault::new(
+            Exit::Machine,
+            format!("cannot listen on {}", args.listen),
+            &error,
+        )
+    })
+}
+
+/// Recovers while the wait goes on being served: whoever asks is told how far it is. What to tell people
+/// afterwards, should it wait again.
+fn recover_serving(args: &Gate, recovery: &Recovery, held: &Held, stop: &Stop) -> Result<String> {
+    let (tell, told) = mpsc::channel();
+    let done = thread::scope(|scope| {
+        let worker = scope.spawn(move || {
+            let outside = Outside {
+                // Nobody listens any more when the gate gave up.
+                progress: &|what| drop(tell.send(what.to_owned())),
+                stop: &|| stop.is_asked(),
+            };
+            recover::recover(args, recovery, &outside)
+        });
+        let mut answers = render(&held.report)?;
+        while !worker.is_finished() {
+            if let Some(what) = told.try_iter().last() {
+                answers = render_with(&held.report, &format!("recovering: {what}"))?;
+            }
+            held.server.serve(&answers);
+            thread::sleep(TICK);
+        }
+        Ok(worker.join())
+    })?;
+    match done {
+        Ok(Ok(())) => {
+            log(Level::Info, "recovered", &json!({}));
+            Ok(String::new())
+        }
+        Ok(Err(Failure::Kept(why))) => {
+            log(Level::Error, "the recovery failed", &json!({"error": why}));
+            Ok(format!("; the recovery failed: {why}"))
+        }
+        Ok(Err(Failure::Swap(fault))) => Err(fault),
+        Err(_) => Err(Fault {
+            exit: Exit::Machine,
+            message: "the recovery broke off".into(),
+        }),
+    }
+}
+
+/// What a wait says of itself; the tool that a recovery needs is looked for before anybody decides on one.
+fn describe_wait(args: &Gate, state: State, detail: &str) -> String {
+    match recover::find_etcdutl(&args.etcd) {
+        Err(why) if state == State::Fenced => format!("{detail}; {why}"),
+        Ok(_) | Err(_) => detail.to_owned(),
+    }
+}
+
 /// What the annotations offer this wait: a permit, nothing, or a grant that has to be refused.
 fn consider(
     args: &Gate,
-    seen: &Seen,
+    (seen, fence): (&Seen, Option<u64>),
     report: &Report,
     read: &std::result::Result<String, String>,
-) -> std::result::Result<Option<Permit>, String> {
+) -> std::result::Result<Option<Permitted>, String> {
     let file = read.as_ref().map_err(Clone::clone)?;
     let Some(value) = annotations::find(file, GRANT_ANNOTATION) else {
         return Ok(None);
@@ -157,12 +254,20 @@ fn consider(
     };
     let wait = Wait {
         cluster_uid: &args.cluster_uid,
+        fence,
+        incarnation: match &seen.identity {
+            IdentityFile::Says(identity) => Some(identity.incarnation),
+            IdentityFile::Absent | IdentityFile::Unreadable(_) => None,
+        },
         state: report.state,
         head,
     };
-    let permit = permit::permit(wait, &grant)?;
+    let permitted = permit::permit(wait, &grant)?;
+    if let Permitted::Recover(_) = permitted {
+        recover::find_etcdutl(&args.etcd)?;
+    }
     log(Level::Info, "grant accepted", &json!({"grant": grant}));
-    Ok(Some(permit))
+    Ok(Some(permitted))
 }
 
 /// The whole annotations file; read at every tick, because it is small and the kubelet swaps it. The
@@ -185,6 +290,15 @@ fn render(report: &Report) -> Result<Arc<Answers>> {
     let answers = Answers::new(report)
         .map_err(|error| Fault::new(Exit::Machine, "cannot render the report", &error))?;
     Ok(Arc::new(answers))
+}
+
+/// A report with something added to its detail.
+fn render_with(report: &Report, what: &str) -> Result<Arc<Answers>> {
+    let detail = format!("{}; {what}", report.detail);
+    render(&Report {
+        detail,
+        ..report.clone()
+    })
 }
 
 fn describe_data(seen: &Seen) -> Option<Data> {

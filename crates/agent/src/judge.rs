@@ -67,6 +67,9 @@ pub(crate) struct Log {
     pub(crate) goes_on: bool,
 }
 
+/// A fence that says nothing legible lets no life pass.
+pub(crate) const UNREADABLE_FENCE: u64 = u64::MAX;
+
 /// Start or wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -76,14 +79,17 @@ pub(crate) enum Verdict {
     Wait(State, String),
 }
 
-/// Judges what was seen for the `EtcdCluster` with `cluster_uid`.
+/// Judges what was seen for the `EtcdCluster` with `cluster_uid`, behind a fence if there is one.
+///
+/// Invariant: behind a fence nothing of an earlier life starts, nor anything that does not tell its
+/// life (`nothing_of_an_earlier_life_passes_the_fence`).
 ///
 /// Invariant: `Start` needs a readable WAL; an empty directory always waits
 /// (`nothing_starts_without_a_wal_that_names_us`). A damaged tail of our own log is etcd's to judge:
 /// it repairs what it can and exits otherwise, and looking that deep on every start would cost. Data in
 /// the volume's root waits whatever the identity file says: that file was written for other data
 /// (`data_in_the_root_waits_whatever_the_identity_file_says`).
-pub(crate) fn judge(seen: &Seen, cluster_uid: &str) -> Verdict {
+pub(crate) fn judge(seen: &Seen, cluster_uid: &str, fence: Option<u64>) -> Verdict {
     let head = match &seen.wal {
         Wal::Absent if seen.database => {
             let (place, identity) = (name(seen.place), describe(&seen.identity));
@@ -102,7 +108,7 @@ pub(crate) fn judge(seen: &Seen, cluster_uid: &str) -> Verdict {
         Wal::Head(head) => head,
     };
     let doubt = match seen.place {
-        Place::Data => doubt(head, &seen.identity, cluster_uid),
+        Place::Data => doubt(head, &seen.identity, cluster_uid, fence),
         Place::Root => Some((
             State::Unidentified,
             format!(
@@ -131,14 +137,20 @@ pub(crate) fn judge(seen: &Seen, cluster_uid: &str) -> Verdict {
 }
 
 /// Why data with a readable head may not be ours; `None` when it is.
-fn doubt(head: &Head, identity: &IdentityFile, cluster_uid: &str) -> Option<(State, String)> {
+fn doubt(
+    head: &Head,
+    identity: &IdentityFile,
+    cluster_uid: &str,
+    fence: Option<u64>,
+) -> Option<(State, String)> {
+    let unidentified = |detail: String| match fence {
+        Some(fence) => Some((State::Fenced, format!("{detail}{}", describe_fence(fence)))),
+        None => Some((State::Unidentified, detail)),
+    };
     let identity = match identity {
-        IdentityFile::Absent => {
-            return Some((State::Unidentified, "data without an identity file".into()));
-        }
+        IdentityFile::Absent => return unidentified("data without an identity file".into()),
         IdentityFile::Unreadable(why) => {
-            let detail = format!("data with an unreadable identity file: {why}");
-            return Some((State::Unidentified, detail));
+            return unidentified(format!("data with an unreadable identity file: {why}"));
         }
         IdentityFile::Says(identity) => identity,
     };
@@ -157,7 +169,17 @@ fn doubt(head: &Head, identity: &IdentityFile, cluster_uid: &str) -> Option<(Sta
             return Some((State::Mismatch, detail));
         }
     }
-    None
+    let incarnation = identity.incarnation;
+    let fence = fence.filter(|fence| incarnation < *fence)?;
+    let detail = format!("data of incarnation {incarnation}{}", describe_fence(fence));
+    Some((State::Fenced, detail))
+}
+
+fn describe_fence(fence: u64) -> String {
+    match fence {
+        UNREADABLE_FENCE => ", held back by a fence that cannot be read".into(),
+        fence => format!(", held back by the fence of incarnation {fence}"),
+    }
 }
 
 /// An ID as etcd prints it; zero is no ID.

@@ -98,13 +98,15 @@ pub(crate) fn look_at_log(volume: &Path, place: Place, stop: &dyn Fn() -> bool) 
 }
 
 /// WAL files by name, oldest first.
-struct WalFiles {
-    files: Vec<PathBuf>,
+pub(crate) struct WalFiles {
+    /// Named as etcd names them.
+    pub(crate) files: Vec<PathBuf>,
     /// A file that ends in `.wal` without being named as etcd names one.
     misnamed: Option<String>,
 }
 
-fn list_wal(volume: &Path, place: Place) -> Result<WalFiles> {
+/// The WAL files in one place.
+pub(crate) fn list_wal(volume: &Path, place: Place) -> Result<WalFiles> {
     let directory = volume::member(volume, place).join("wal");
     let mut listed = WalFiles {
         files: Vec::new(),

@@ -3,10 +3,12 @@
 //! must never be the reason why a healthy member does not start.
 //!
 //! Entry points: [`gate::run`] is the story, [`judge::judge`] and [`permit::permit`] are all of the
-//! judgement. Nothing here talks to Kubernetes, resolves names or deletes data that could be read.
+//! judgement. Nothing here talks to Kubernetes, resolves names or deletes data that could be read;
+//! [`recover`] deletes the copies that it made.
 
 mod annotations;
 mod args;
+mod fence;
 mod gate;
 mod install;
 mod judge;
@@ -15,6 +17,7 @@ mod outcome;
 mod permit;
 mod probe;
 mod protobuf;
+mod recover;
 mod removed;
 mod serve;
 mod start;

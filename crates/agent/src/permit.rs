@@ -10,6 +10,9 @@ use crate::{judge::parse_id, wal::Head};
 #[cfg(test)]
 mod tests;
 
+/// Revisions are signed 64-bit numbers, and there must be room for those to come.
+const MOST_BUMP: u64 = 1 << 60;
+
 /// What the annotation offers this wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
@@ -21,7 +24,16 @@ pub(crate) enum Offer {
     Grant(Grant),
 }
 
-/// A grant that fits: what to do before etcd starts, and how to start it.
+/// What a grant that fits lets the gate do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Permitted {
+    /// Start etcd.
+    Start(Permit),
+    /// Make another cluster of the data, then judge that anew.
+    Recover(Recovery),
+}
+
+/// What to do before etcd starts, and how to start it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Permit {
     /// Move the data aside first.
@@ -48,11 +60,30 @@ pub(crate) enum Start {
     },
 }
 
+/// How another cluster is made of the data that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Recovery {
+    /// To be left beside the new data, once its IDs are known.
+    pub(crate) identity: Identity,
+    /// Who wrote the data that is there.
+    pub(crate) old: Head,
+    /// `--initial-cluster-token`.
+    pub(crate) token: String,
+    /// `--initial-cluster`.
+    pub(crate) initial_cluster: String,
+    /// How far the revision is raised.
+    pub(crate) bump_revision: u64,
+}
+
 /// What a wait is: who waits, and what it waits with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait<'a> {
     /// UID of the `EtcdCluster` object.
     pub(crate) cluster_uid: &'a str,
+    /// Lives before this one are held back.
+    pub(crate) fence: Option<u64>,
+    /// The life of the data, if the identity file tells.
+    pub(crate) incarnation: Option<u64>,
     /// Why it waits.
     pub(crate) state: State,
     /// Who wrote the data, if that can be read.
@@ -79,15 +110,11 @@ pub(crate) fn parse_offer(value: &str, nonce: &str) -> Offer {
 /// Judges a grant for this wait; the error is the reason for a refusal.
 ///
 /// Invariant: without `discard` only an empty directory is taken, and data is resumed only under the
-/// IDs it has (`every_state_takes_only_what_fits_it`).
-pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permit, String> {
-    let cluster_uid = &grant.cluster_uid;
-    if cluster_uid != wait.cluster_uid {
-        return Err(format!(
-            "it is for the EtcdCluster {cluster_uid}, this is {}",
-            wait.cluster_uid
-        ));
-    }
+/// IDs it has (`every_state_takes_only_what_fits_it`). Data behind a fence never goes on under the IDs
+/// it has, and no grant of a life that the fence holds back is taken
+/// (`no_grant_leads_behind_the_fence`).
+pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permitted, String> {
+    check_life(wait, grant)?;
     let (discard, start, ids) = match &grant.action {
         Action::Bootstrap {
             token,
@@ -124,11 +151,62 @@ pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permit, String> {
             check_data(wait, member_id, cluster_id)?;
             (false, Start::OnData, Some((member_id, cluster_id)))
         }
+        Action::Recover {
+            token,
+            initial_cluster,
+            member_id,
+            cluster_id,
+            bump_revision,
+        } => {
+            let old = check_fenced(wait, grant, (member_id, cluster_id))?;
+            let recovery = build_recovery(grant, old, (token, initial_cluster), *bump_revision)?;
+            return Ok(Permitted::Recover(recovery));
+        }
     };
-    Ok(Permit {
+    Ok(Permitted::Start(Permit {
         discard,
         identity: build_identity(grant, ids),
         start,
+    }))
+}
+
+/// Whether the grant is for this object and for a life that the fence lets pass.
+fn check_life(wait: Wait<'_>, grant: &Grant) -> Result<(), String> {
+    let cluster_uid = &grant.cluster_uid;
+    if cluster_uid != wait.cluster_uid {
+        return Err(format!(
+            "it is for the EtcdCluster {cluster_uid}, this is {}",
+            wait.cluster_uid
+        ));
+    }
+    if let Some(fence) = wait.fence.filter(|fence| grant.incarnation < *fence) {
+        let incarnation = grant.incarnation;
+        return Err(format!(
+            "it is for incarnation {incarnation}, behind the fence of incarnation {fence}"
+        ));
+    }
+    Ok(())
+}
+
+fn build_recovery(
+    grant: &Grant,
+    old: Head,
+    (token, initial_cluster): (&str, &str),
+    bump_revision: u64,
+) -> Result<Recovery, String> {
+    check_token(grant, token)?;
+    if parse_names(initial_cluster)?.len() != 1 {
+        return Err("a Recover must name one member alone".into());
+    }
+    if bump_revision > MOST_BUMP {
+        return Err(format!("its bumpRevision is more than {MOST_BUMP}"));
+    }
+    Ok(Recovery {
+        identity: build_identity(grant, None),
+        old,
+        token: token.to_owned(),
+        initial_cluster: initial_cluster.to_owned(),
+        bump_revision,
     })
 }
 
@@ -158,10 +236,7 @@ fn build_fresh(
     initial_cluster: &str,
     token: &str,
 ) -> Result<Start, String> {
-    let expected = format!("{}-{}", grant.cluster_uid, grant.incarnation);
-    if token != expected {
-        return Err(format!("its token is {token}, not {expected}"));
-    }
+    check_token(grant, token)?;
     let (initial_cluster, token) = (initial_cluster.to_owned(), token.to_owned());
     Ok(Start::Fresh {
         cluster_state,
@@ -170,14 +245,26 @@ fn build_fresh(
     })
 }
 
+fn check_token(grant: &Grant, token: &str) -> Result<(), String> {
+    let expected = format!("{}-{}", grant.cluster_uid, grant.incarnation);
+    if token != expected {
+        return Err(format!("its token is {token}, not {expected}"));
+    }
+    Ok(())
+}
+
 /// Whether a fresh start has room, or may make it.
 fn check_room(state: State, discard: bool) -> Result<(), String> {
     match state {
         State::Empty => Ok(()),
-        State::OtherObject | State::Unidentified | State::Mismatch | State::Damaged if discard => {
-            Ok(())
-        }
-        State::OtherObject | State::Unidentified | State::Mismatch | State::Damaged => {
+        State::OtherObject
+        | State::Unidentified
+        | State::Mismatch
+        | State::Damaged
+        | State::Fenced => {
+            if discard {
+                return Ok(());
+            }
             Err("the data directory is not empty and it does not say discard".into())
         }
     }
@@ -189,8 +276,36 @@ fn check_data(wait: Wait<'_>, member_id: &str, cluster_id: &str) -> Result<(), S
         (State::Empty | State::Damaged, _) | (_, None) => {
             return Err("there is no data to resume".into());
         }
+        (State::Fenced, _) => return Err("the data is held back by the fence".into()),
         (State::OtherObject | State::Unidentified | State::Mismatch, Some(head)) => head,
     };
+    check_head(head, member_id, cluster_id)
+}
+
+/// Whether the data is the fenced data that the grant was made for, of a life before the grant's: the
+/// token tells both lives, and so both cluster IDs, apart.
+fn check_fenced(
+    wait: Wait<'_>,
+    grant: &Grant,
+    (member_id, cluster_id): (&str, &str),
+) -> Result<Head, String> {
+    let (State::Fenced, Some(head)) = (wait.state, wait.head) else {
+        return Err(format!(
+            "a Recover needs fenced data, this is {:?}",
+            wait.state
+        ));
+    };
+    check_head(head, member_id, cluster_id)?;
+    match wait.incarnation {
+        Some(incarnation) if grant.incarnation <= incarnation => Err(format!(
+            "it is for incarnation {}, which the data has seen",
+            grant.incarnation
+        )),
+        Some(_) | None => Ok(head),
+    }
+}
+
+fn check_head(head: Head, member_id: &str, cluster_id: &str) -> Result<(), String> {
     for (what, granted, found) in [
         ("member", member_id, head.member_id),
         ("cluster", cluster_id, head.cluster_id),

@@ -40,7 +40,8 @@ pub(crate) fn probe(port: u16) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn is_healthy(answer: &str) -> bool {
+/// Whether an answer of `/health` says so.
+pub(crate) fn is_healthy(answer: &str) -> bool {
     is_ok(answer) && answer.contains(r#""health":"true""#)
 }
 
@@ -56,7 +57,7 @@ fn is_ok(answer: &str) -> bool {
 }
 
 /// A whole answer, head included. HTTP/1.0: the server neither chunks nor keeps the connection.
-fn get(port: u16, path: &str, deadline: Instant) -> io::Result<String> {
+pub(crate) fn get(port: u16, path: &str, deadline: Instant) -> io::Result<String> {
     let left = || match deadline.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err(io::Error::from(io::ErrorKind::TimedOut)),
         left => Ok(left),

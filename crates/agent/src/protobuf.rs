@@ -1,5 +1,5 @@
-//! The little of protobuf that a WAL needs: walking the fields of one message. No generated code, no
-//! allocation; anything malformed is said, never guessed.
+//! The little of protobuf that a WAL needs: walking the fields of one message, and building a small one.
+//! No generated code; reading allocates nothing, and anything malformed is said, never guessed.
 
 /// A field's value; only the two wire types that the WAL's messages use are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,33 @@ pub(crate) fn varint(message: &[u8], wanted: u64) -> Result<Option<u64>, Malform
         }
     }
     Ok(found)
+}
+
+/// These fields as varints, in this order.
+pub(crate) fn build_varints(fields: &[(u64, u64)]) -> Vec<u8> {
+    let mut message = Vec::new();
+    for (number, value) in fields {
+        push_varint(&mut message, number << 3);
+        push_varint(&mut message, *value);
+    }
+    message
+}
+
+/// One field of bytes.
+pub(crate) fn build_bytes(number: u64, value: &[u8]) -> Vec<u8> {
+    let mut message = Vec::new();
+    push_varint(&mut message, number << 3 | 2);
+    push_varint(&mut message, u64::try_from(value.len()).unwrap_or(u64::MAX));
+    message.extend(value);
+    message
+}
+
+fn push_varint(message: &mut Vec<u8>, mut value: u64) {
+    while let more @ 1.. = value >> 7 {
+        message.push(0x80 | value.to_le_bytes()[0]);
+        value = more;
+    }
+    message.push(value.to_le_bytes()[0]);
 }
 
 /// Iterator over a message's fields; ends after the first malformed one.

@@ -48,9 +48,10 @@ pub(crate) fn honour(args: &Gate, file: &std::result::Result<String, String>) ->
     Ok(describe(args, &ids))
 }
 
-/// Refuses to resume a member that was removed after this wait began.
+/// Refuses to go on from the data of a member that was removed after this wait began.
 pub(crate) fn check(file: &str, grant: &Grant) -> std::result::Result<(), String> {
-    let Action::Resume { member_id, .. } = &grant.action else {
+    let (Action::Resume { member_id, .. } | Action::Recover { member_id, .. }) = &grant.action
+    else {
         return Ok(());
     };
     match parse_id(member_id) {

@@ -147,7 +147,8 @@ fn move_data_aside(volume: &Path, nonce: &str) -> io::Result<()> {
     sync_directory(volume)
 }
 
-fn write_identity(volume: &Path, identity: &Identity) -> io::Result<()> {
+/// Leaves an identity file, whole or not at all.
+pub(crate) fn write_identity(volume: &Path, identity: &Identity) -> io::Result<()> {
     let text = serde_json::to_vec(identity)?;
     let temporary = volume.join("identity.json.tmp");
     let mut file = OpenOptions::new()
@@ -171,6 +172,7 @@ fn make_data_directory(volume: &Path) -> io::Result<()> {
     sync_directory(volume)
 }
 
-fn sync_directory(path: &Path) -> io::Result<()> {
+/// The names in a directory reach the disk.
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

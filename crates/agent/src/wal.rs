@@ -1,13 +1,16 @@
 //! Reads etcd's write-ahead log without changing it: who wrote it (the head of a file) and how far it
 //! goes (its last entry and commit). Mirrors `server/storage/wal/decoder.go`, which is the same in
-//! etcd 3.5, 3.6 and 3.7. It judges nothing, repairs nothing and opens no files.
+//! etcd 3.5, 3.6 and 3.7. It judges nothing, repairs nothing and opens no files; [`End::commit`] builds
+//! the one record that a copy of a log may be ended with.
 
+mod end;
 mod records;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::io::{self, Read};
 
+pub(crate) use self::end::{End, HardState, read_end};
 pub(crate) use self::records::Unreadable;
 use self::records::{CRC, ENTRY, METADATA, Record, Records, SNAPSHOT, STATE};
 use crate::protobuf::{self, Malformed};

@@ -11,6 +11,10 @@ pub const GRANT_ANNOTATION: &str = "etcd.etcd.io/grant";
 /// Pod annotation that names members whose data must never be read again, because they were removed
 /// from the cluster: hexadecimal member IDs, separated by commas. Looked at whenever the agent starts.
 pub const REMOVED_ANNOTATION: &str = "etcd.etcd.io/removed";
+/// Pod annotation that holds back data of earlier lives: a decimal number; data whose identity file
+/// tells a lower incarnation, or none, waits as [`State::Fenced`]. Looked at whenever the agent starts,
+/// and during a wait, where it can only rise.
+pub const FENCE_ANNOTATION: &str = "etcd.etcd.io/fence";
 /// Port of the gate, and of etcd's metrics once etcd runs.
 pub const PORT: u16 = 2381;
 /// Path of the report.
@@ -29,6 +33,8 @@ pub enum State {
     Mismatch,
     /// Something is there, but no WAL that can be read.
     Damaged,
+    /// Valid data of an earlier life, held back by [`FENCE_ANNOTATION`].
+    Fenced,
 }
 
 /// The answer to `GET /gate` while the agent waits.
@@ -146,6 +152,21 @@ pub enum Action {
         #[serde(rename = "clusterID")]
         cluster_id: String,
     },
+    /// Found a cluster of one from the fenced data that is there, under IDs of its own.
+    Recover {
+        /// etcd's `--initial-cluster-token`, of a life that the data has not seen.
+        token: String,
+        /// This member alone, as `name=url`.
+        initial_cluster: String,
+        /// The ID the data must have; it gets another one.
+        #[serde(rename = "memberID")]
+        member_id: String,
+        /// The cluster the data must belong to; it gets another one.
+        #[serde(rename = "clusterID")]
+        cluster_id: String,
+        /// How far the revision is raised, so that watchers notice; all before it is compacted.
+        bump_revision: u64,
+    },
 }
 
 #[cfg(test)]
@@ -170,6 +191,24 @@ mod tests {
         assert_eq!(
             text,
             r#"{"nonce":"ab","clusterUID":"u","incarnation":1,"action":"Join","token":"u-1","initialCluster":"c-0=http://c-0","memberID":"1f","clusterID":"2f","discard":false}"#
+        );
+        assert_eq!(serde_json::from_str::<Grant>(&text).unwrap(), grant);
+
+        let grant = Grant {
+            action: Action::Recover {
+                token: "u-2".into(),
+                initial_cluster: "c-0=http://c-0".into(),
+                member_id: "1f".into(),
+                cluster_id: "2f".into(),
+                bump_revision: 1 << 60,
+            },
+            incarnation: 2,
+            ..grant
+        };
+        let text = serde_json::to_string(&grant).unwrap();
+        assert_eq!(
+            text,
+            r#"{"nonce":"ab","clusterUID":"u","incarnation":2,"action":"Recover","token":"u-2","initialCluster":"c-0=http://c-0","memberID":"1f","clusterID":"2f","bumpRevision":1152921504606846976}"#
         );
         assert_eq!(serde_json::from_str::<Grant>(&text).unwrap(), grant);
     }

@@ -68,6 +68,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
                 gate::Action::Bootstrap { .. } => "founds the cluster",
                 gate::Action::Join { .. } => "starts as a learner",
                 gate::Action::Resume { .. } => "resumes on the data it kept",
+                gate::Action::Recover { .. } => "founds another cluster on the data it kept",
             };
             (Reason::MemberGranted, format!("{} {what}", name(ordinal)))
         }

@@ -218,6 +218,7 @@ fn check_grant(
             ensure(!runs, Violation::GrantedBefore)?;
             ensure(!removed, Violation::DataBeforeMember)
         }
+        Action::Recover { .. } => Err(Violation::LastCopy),
     }
 }
 

@@ -471,7 +471,9 @@ impl Observed {
 fn granted_member(grant: &Grant) -> Option<u64> {
     match &grant.action {
         gate::Action::Join { member_id, .. } => parse_id(member_id),
-        gate::Action::Bootstrap { .. } | gate::Action::Resume { .. } => None,
+        gate::Action::Bootstrap { .. }
+        | gate::Action::Resume { .. }
+        | gate::Action::Recover { .. } => None,
     }
 }
 

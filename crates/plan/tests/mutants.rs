@@ -328,7 +328,7 @@ fn discards_without_need(observed: &Observed) -> Option<Step> {
     };
     match &mut grant.action {
         Action::Bootstrap { discard, .. } => *discard = !*discard,
-        Action::Join { .. } | Action::Resume { .. } => return None,
+        Action::Join { .. } | Action::Resume { .. } | Action::Recover { .. } => return None,
     }
     Some(Step::Grant {
         ordinal,

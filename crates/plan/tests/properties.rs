@@ -328,6 +328,7 @@ proptest! {
                         prop_assert_eq!(discard, state == Does::Waits(State::Damaged));
                     }
                     Action::Resume { .. } => {}
+                    Action::Recover { .. } => prop_assert!(false, "nobody asked for it"),
                 }
             }
             Step::RemoveMember { ordinal, .. } => prop_assert!(scene.slot(ordinal).is_blank()),
@@ -467,6 +468,7 @@ fn kind(step: &Step) -> &'static str {
             Action::Bootstrap { .. } => "bootstrap",
             Action::Join { .. } => "join",
             Action::Resume { .. } => "resume",
+            Action::Recover { .. } => "recover",
         },
         Step::AddLearner { .. } => "add",
         Step::Promote { .. } => "promote",

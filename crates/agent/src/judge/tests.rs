@@ -42,6 +42,7 @@ fn state(wal: Wal, database: bool, identity: IdentityFile, log: Option<Log>) -> 
             log,
         },
         OURS,
+        None,
     ) {
         Verdict::Start => None,
         Verdict::Wait(state, detail) => {
@@ -150,7 +151,7 @@ fn an_empty_directory_says_whether_a_start_was_granted_before() {
         identity,
         log: None,
     };
-    let Verdict::Wait(_, detail) = judge(&seen, OURS) else {
+    let Verdict::Wait(_, detail) = judge(&seen, OURS, None) else {
         panic!("an empty directory starts")
     };
     assert!(
@@ -173,7 +174,7 @@ fn a_log_that_was_not_read_to_its_end_says_so_and_is_not_damaged() {
         identity: IdentityFile::Absent,
         log: Some(log),
     };
-    let Verdict::Wait(state, detail) = judge(&seen, OURS) else {
+    let Verdict::Wait(state, detail) = judge(&seen, OURS, None) else {
         panic!("data without an identity starts")
     };
     assert_eq!(state, State::Unidentified);
@@ -204,11 +205,72 @@ fn data_in_the_root_waits_whatever_the_identity_file_says() {
                 identity: identity.clone(),
                 log,
             };
-            let Verdict::Wait(state, detail) = judge(&seen, OURS) else {
+            let Verdict::Wait(state, detail) = judge(&seen, OURS, None) else {
                 panic!("data in the root starts: {seen:?}")
             };
             assert_eq!(state, expected, "{seen:?}");
             assert!(detail.contains("in the volume's root"), "{detail}");
         }
     }
+}
+
+#[test]
+fn nothing_of_an_earlier_life_passes_the_fence() {
+    let state = |wal, database, identity, fence| {
+        let seen = Seen {
+            place: Place::Data,
+            wal,
+            database,
+            identity,
+            log: None,
+        };
+        match judge(&seen, OURS, fence) {
+            Verdict::Start => None,
+            Verdict::Wait(state, detail) => Some((state, detail)),
+        }
+    };
+    let ours = || identity(OURS, Some("a1"), Some("c1"));
+    for fence in [None, Some(0), Some(1)] {
+        assert_eq!(state(head(), true, ours(), fence), None, "{fence:?}");
+    }
+    for fence in [2, 3, UNREADABLE_FENCE] {
+        for identity in [
+            ours(),
+            identity(OURS, None, None),
+            IdentityFile::Absent,
+            unreadable_identity(),
+        ] {
+            let (found, detail) = state(head(), true, identity, Some(fence)).unwrap();
+            assert_eq!(found, State::Fenced);
+            assert!(detail.contains("held back by"), "{detail}");
+        }
+        // Whatever was no reason to start before is said as before.
+        for (wal, identity, expected) in [
+            (Wal::Absent, ours(), State::Damaged),
+            (damaged_wal(), ours(), State::Damaged),
+            (head(), identity("uid-2", None, None), State::OtherObject),
+            (head(), identity(OURS, Some("a2"), None), State::Mismatch),
+        ] {
+            let (found, _) = state(wal, true, identity, Some(fence)).unwrap();
+            assert_eq!(found, expected);
+        }
+        let (found, _) = state(Wal::Absent, false, ours(), Some(fence)).unwrap();
+        assert_eq!(found, State::Empty);
+    }
+}
+
+#[test]
+fn a_damaged_log_behind_the_fence_is_damaged() {
+    let seen = Seen {
+        place: Place::Data,
+        wal: head(),
+        database: true,
+        identity: identity(OURS, None, None),
+        log: Some(damaged()),
+    };
+    let verdict = judge(&seen, OURS, Some(2));
+    assert!(
+        matches!(verdict, Verdict::Wait(State::Damaged, _)),
+        "{verdict:?}"
+    );
 }

@@ -3,12 +3,13 @@
 use super::*;
 
 const UID: &str = "uid-1";
-const STATES: [State; 5] = [
+const STATES: [State; 6] = [
     State::Empty,
     State::OtherObject,
     State::Unidentified,
     State::Mismatch,
     State::Damaged,
+    State::Fenced,
 ];
 
 fn grant(action: Action) -> Grant {
@@ -45,16 +46,35 @@ fn resume(member_id: &str, cluster_id: &str) -> Action {
     }
 }
 
+fn recover(token: &str, member_id: &str, cluster_id: &str) -> Action {
+    Action::Recover {
+        token: token.into(),
+        initial_cluster: "c-0=http://c-0:2380".into(),
+        member_id: member_id.into(),
+        cluster_id: cluster_id.into(),
+        bump_revision: 1_000_000,
+    }
+}
+
+fn started(permitted: Permitted) -> Permit {
+    match permitted {
+        Permitted::Start(permit) => permit,
+        Permitted::Recover(recovery) => panic!("{recovery:?}"),
+    }
+}
+
 fn wait(state: State) -> Wait<'static> {
     let head = match state {
         State::Empty | State::Damaged => None,
-        State::OtherObject | State::Unidentified | State::Mismatch => Some(Head {
+        State::OtherObject | State::Unidentified | State::Mismatch | State::Fenced => Some(Head {
             member_id: 0xa1,
             cluster_id: 0xc1,
         }),
     };
     Wait {
         cluster_uid: UID,
+        fence: None,
+        incarnation: None,
         state,
         head,
     }
@@ -68,7 +88,9 @@ fn every_state_takes_only_what_fits_it() {
         assert_eq!(takes(bootstrap(false)), empty, "{state:?}");
         assert_eq!(takes(join(false)), empty, "{state:?}");
         assert!(takes(bootstrap(true)) && takes(join(true)), "{state:?}");
-        assert_eq!(takes(resume("a1", "c1")), readable, "{state:?}");
+        let fenced = state == State::Fenced;
+        assert_eq!(takes(resume("a1", "c1")), readable && !fenced, "{state:?}");
+        assert_eq!(takes(recover("uid-1-2", "a1", "c1")), fenced, "{state:?}");
         assert!(
             !takes(resume("a2", "c1")) && !takes(resume("a1", "c2")),
             "{state:?}"
@@ -84,7 +106,12 @@ fn every_state_takes_only_what_fits_it() {
 #[test]
 fn a_grant_for_another_object_is_refused_in_every_state() {
     for state in STATES {
-        for action in [bootstrap(true), join(true), resume("a1", "c1")] {
+        for action in [
+            bootstrap(true),
+            join(true),
+            resume("a1", "c1"),
+            recover("uid-1-2", "a1", "c1"),
+        ] {
             let grant = Grant {
                 cluster_uid: "uid-2".into(),
                 ..grant(action)
@@ -96,7 +123,7 @@ fn a_grant_for_another_object_is_refused_in_every_state() {
 
 #[test]
 fn a_permit_carries_what_the_grant_said() {
-    let taken = permit(wait(State::Damaged), &grant(join(true))).unwrap();
+    let taken = started(permit(wait(State::Damaged), &grant(join(true))).unwrap());
     let identity = Identity {
         cluster_uid: UID.into(),
         incarnation: 2,
@@ -118,7 +145,7 @@ fn a_permit_carries_what_the_grant_said() {
         }
     );
 
-    let taken = permit(wait(State::Empty), &grant(bootstrap(false))).unwrap();
+    let taken = started(permit(wait(State::Empty), &grant(bootstrap(false))).unwrap());
     assert_eq!(
         taken.identity,
         Identity {
@@ -135,7 +162,7 @@ fn a_permit_carries_what_the_grant_said() {
         }
     ));
 
-    let taken = permit(wait(State::OtherObject), &grant(resume("a1", "c1"))).unwrap();
+    let taken = started(permit(wait(State::OtherObject), &grant(resume("a1", "c1"))).unwrap());
     assert_eq!((taken.discard, taken.start), (false, Start::OnData));
     assert_eq!(taken.identity.member_id.as_deref(), Some("a1"));
 }
@@ -196,5 +223,87 @@ fn another_nonce_is_nothing_even_when_the_rest_is_nonsense() {
             matches!(parse_offer(text, "n"), Offer::Unreadable(_)),
             "{text}"
         );
+    }
+}
+
+#[test]
+fn no_grant_leads_behind_the_fence() {
+    for state in STATES {
+        for action in [
+            bootstrap(true),
+            join(true),
+            resume("a1", "c1"),
+            recover("uid-1-2", "a1", "c1"),
+        ] {
+            let takes = |fence| {
+                let wait = Wait {
+                    fence,
+                    ..wait(state)
+                };
+                permit(wait, &grant(action.clone()))
+            };
+            assert_eq!(takes(Some(2)), takes(None), "{state:?} {action:?}");
+            let refusal = takes(Some(3)).unwrap_err();
+            assert!(refusal.contains("behind the fence"), "{refusal}");
+        }
+    }
+}
+
+#[test]
+fn a_recovery_is_for_this_data_and_for_a_life_it_has_not_seen() {
+    let fenced = Wait {
+        fence: Some(2),
+        incarnation: Some(1),
+        ..wait(State::Fenced)
+    };
+    let recovery = match permit(fenced, &grant(recover("uid-1-2", "00A1", "C1"))) {
+        Ok(Permitted::Recover(recovery)) => recovery,
+        other => panic!("{other:?}"),
+    };
+    let identity = Identity {
+        cluster_uid: UID.into(),
+        incarnation: 2,
+        nonce: "n".into(),
+        member_id: None,
+        cluster_id: None,
+    };
+    let expected = Recovery {
+        identity,
+        old: fenced.head.unwrap(),
+        token: "uid-1-2".into(),
+        initial_cluster: "c-0=http://c-0:2380".into(),
+        bump_revision: 1_000_000,
+    };
+    assert_eq!(recovery, expected);
+
+    let with = |initial_cluster: &str, bump_revision| Action::Recover {
+        token: "uid-1-2".into(),
+        initial_cluster: initial_cluster.into(),
+        member_id: "a1".into(),
+        cluster_id: "c1".into(),
+        bump_revision,
+    };
+    let one = "c-0=http://c-0:2380";
+    assert!(permit(fenced, &grant(with(one, 0))).is_ok());
+    for action in [
+        recover("uid-1-1", "a1", "c1"),
+        recover("uid-1-2", "a2", "c1"),
+        recover("uid-1-2", "a1", "c2"),
+        recover("uid-1-2", "", "c1"),
+        with("c-0=http://c-0:2380,c-1=http://c-1:2380", 1),
+        with("c-0", 1),
+        with(one, u64::MAX),
+    ] {
+        assert!(
+            permit(fenced, &grant(action.clone())).is_err(),
+            "{action:?}"
+        );
+    }
+    for incarnation in [2, 3] {
+        let seen = Wait {
+            incarnation: Some(incarnation),
+            ..fenced
+        };
+        assert!(permit(seen, &grant(recover("uid-1-2", "a1", "c1"))).is_err());
     }
 }

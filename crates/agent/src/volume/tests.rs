@@ -47,7 +47,7 @@ fn identity() -> Identity {
 }
 
 fn state(volume: &Path) -> Option<State> {
-    match judge(&look(volume).unwrap(), UID) {
+    match judge(&look(volume).unwrap(), UID, None) {
         Verdict::Start => None,
         Verdict::Wait(state, _) => Some(state),
     }

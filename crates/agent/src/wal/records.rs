@@ -38,7 +38,7 @@ pub(super) struct Records<R> {
     size: u64,
     pub(super) offset: u64,
     longest: u64,
-    crc: u32,
+    pub(super) crc: u32,
     buffer: Vec<u8>,
 }
 

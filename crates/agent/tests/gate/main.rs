@@ -1,5 +1,5 @@
 //! The agent as a process: with a shell in etcd's place (`alone`, `ends`), and with real etcd binaries of every
-//! supported minor (`real`, `damage`, `adoption`, `removed`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
+//! supported minor (`real`, `damage`, `adoption`, `removed`, `fence`, `recovery`, `crash`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
 //! MUST use loopback and `free_port` only; MUST NOT sleep where a condition can be awaited.
 
 #[cfg(test)]
@@ -7,14 +7,22 @@ mod adoption;
 #[cfg(test)]
 mod alone;
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
 mod damage;
 #[cfg(test)]
 mod ends;
 #[cfg(test)]
 mod etcd;
 #[cfg(test)]
+mod fence;
+#[cfg(test)]
 mod real;
+#[cfg(test)]
+mod recovery;
 #[cfg(test)]
 mod removed;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod survivor;

@@ -73,6 +73,10 @@ pub(crate) struct Pod {
     pub(crate) uid: &'static str,
     /// Value of the annotation that names removed members.
     pub(crate) removed: String,
+    /// Value of the annotation that holds earlier lives back.
+    pub(crate) fence: Option<String>,
+    /// The life that grants are for.
+    pub(crate) incarnation: u64,
 }
 
 impl Pod {
@@ -89,6 +93,8 @@ impl Pod {
             port: free_port(),
             uid: UID,
             removed: String::new(),
+            fence: None,
+            incarnation: 1,
         }
     }
 
@@ -154,20 +160,31 @@ impl Pod {
 
     /// The report once a refusal is in it.
     pub(crate) fn await_refusal(&self) -> Report {
-        await_some("a refusal", || {
-            self.report()
-                .filter(|report| report.detail.contains("grant refused"))
+        self.await_detail("grant refused")
+    }
+
+    /// The report once it says this.
+    pub(crate) fn await_detail(&self, text: &str) -> Report {
+        await_some(&format!("{text:?} in a report"), || {
+            self.report().filter(|report| report.detail.contains(text))
         })
     }
 
-    /// Puts an annotation before the agent, as the kubelet does.
+    /// Puts annotations before the agent, as the kubelet does; an empty one is not there.
     pub(crate) fn annotate(&self, value: &str) {
-        let quoted = serde_json::to_string(value).unwrap();
-        let (grant, removed) = (gate::GRANT_ANNOTATION, gate::REMOVED_ANNOTATION);
-        let text = format!(
-            "a=\"b\"\n{grant}={quoted}\n{removed}=\"{}\"\nz=\"y\"\n",
-            self.removed
-        );
+        let mut text = String::from("a=\"b\"\n");
+        let fence = self.fence.as_deref().unwrap_or_default();
+        for (key, value) in [
+            (gate::FENCE_ANNOTATION, fence),
+            (gate::GRANT_ANNOTATION, value),
+            (gate::REMOVED_ANNOTATION, &self.removed),
+        ] {
+            if !value.is_empty() {
+                let quoted = serde_json::to_string(value).unwrap();
+                text.extend([key, "=", &quoted, "\n"]);
+            }
+        }
+        text += "z=\"y\"\n";
         fs::write(self.path("podinfo/new"), text).unwrap();
         fs::rename(self.path("podinfo/new"), self.path("podinfo/annotations")).unwrap();
     }
@@ -176,14 +193,14 @@ impl Pod {
         let grant = Grant {
             nonce: nonce.into(),
             cluster_uid: self.uid.into(),
-            incarnation: 1,
+            incarnation: self.incarnation,
             action,
         };
         self.annotate(&serde_json::to_string(&grant).unwrap());
     }
 
     pub(crate) fn token(&self) -> String {
-        format!("{}-1", self.uid)
+        format!("{}-{}", self.uid, self.incarnation)
     }
 
     pub(crate) fn identity(&self) -> Identity {
@@ -221,6 +238,17 @@ impl Process {
                 .unwrap()
                 .success()
         );
+    }
+
+    /// Kills it with all its children, as the end of a container does. It must have been started as the
+    /// leader of a process group.
+    pub(crate) fn kill_group(mut self) {
+        let group = format!("-{}", self.0.id());
+        let killed = Command::new("kill")
+            .args(["-s", "KILL", "--", &group])
+            .status();
+        assert!(killed.unwrap().success());
+        self.0.wait().unwrap();
     }
 
     pub(crate) fn await_exit(mut self) -> ExitStatus {

@@ -396,6 +396,7 @@ fn report(ordinal: u32, state: State, cluster: u64) -> Report {
             State::Unidentified => "data without an identity file",
             State::Mismatch => "the identity file names another member",
             State::Damaged => "the WAL cannot be read",
+            State::Fenced => "data of incarnation 1, held back by the fence of incarnation 2",
         }
         .to_owned(),
         data: data.then(|| Data {

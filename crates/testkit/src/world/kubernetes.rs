@@ -202,12 +202,13 @@ impl World {
                     parse_id(member_id) == Some(data.member)
                         && parse_id(cluster_id) == Some(data.cluster)
                 }),
+                Action::Recover { .. } => false,
             }
     }
 
     fn obey(&mut self, ordinal: u32, grant: &Grant) {
         let ids = match &grant.action {
-            Action::Bootstrap { .. } => None,
+            Action::Bootstrap { .. } | Action::Recover { .. } => None,
             Action::Join {
                 member_id,
                 cluster_id,
@@ -242,7 +243,7 @@ impl World {
             } => {
                 self.start_joining(ordinal, initial_cluster, parse_id(cluster_id).unwrap_or(0));
             }
-            Action::Resume { .. } => self.start_on_data(ordinal),
+            Action::Resume { .. } | Action::Recover { .. } => self.start_on_data(ordinal),
         }
     }
 }
