@@ -57,6 +57,8 @@ reasons! {
     PromotingMember,
     /// A member that lost its data or was left over is being removed.
     RemovingMember,
+    /// What is left of a cluster that lost its quorum for good is being brought back.
+    Recovering,
     /// A member that cannot come back is being replaced by a new one.
     ReplacingMember,
     /// Members are restarted on another template, one at a time.

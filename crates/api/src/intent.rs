@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::image::ImageIntent;
 use crate::v1alpha1::access::Access;
-use crate::v1alpha1::cluster::{Debug, EtcdClusterSpec, Resources};
+use crate::v1alpha1::cluster::{Debug, EtcdClusterSpec, OnQuorumLoss, Resources};
 use crate::v1alpha1::etcd::Etcd;
 use crate::{EtcdVersion, Quantity};
 
@@ -58,6 +58,8 @@ pub struct ClusterIntent {
     pub allow_intermediate: bool,
     /// How long a node may be silent before its member is replaced, in seconds.
     pub node_patience: i64,
+    /// Who decides when no quorum can return.
+    pub on_quorum_loss: OnQuorumLoss,
     /// The last wish that every member be restarted, from an annotation of the object and not from its spec:
     /// whoever parses a spec adds it.
     pub restarted_at: Option<String>,
@@ -105,6 +107,7 @@ impl ClusterIntent {
     pub fn parse(spec: &EtcdClusterSpec) -> Result<Self, InvalidSpec> {
         let version = parse_version(spec.version.as_deref())?;
         let upgrade = spec.upgrade.clone().unwrap_or_default();
+        let recovery = spec.recovery.clone().unwrap_or_default();
         Ok(Self {
             size: parse_size(spec.size)?,
             version,
@@ -116,11 +119,10 @@ impl ClusterIntent {
             access: spec.access.clone().unwrap_or_default(),
             debug: spec.debug.clone().filter(|debug| debug.enabled),
             allow_intermediate: upgrade.allow_intermediate,
-            node_patience: spec
-                .recovery
-                .as_ref()
-                .and_then(|recovery| recovery.node_patience_seconds)
+            node_patience: recovery
+                .node_patience_seconds
                 .map_or(DEFAULT_NODE_PATIENCE, i64::from),
+            on_quorum_loss: recovery.on_quorum_loss.unwrap_or_default(),
             restarted_at: None,
         })
     }

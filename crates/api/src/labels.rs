@@ -23,6 +23,9 @@ pub const PREDECESSOR_FINALIZER: &str = "etcd.etcd.io/finalizer";
 
 /// On an `EtcdCluster`: `true` lets the operator look and not act.
 pub const PAUSED_ANNOTATION: &str = "etcd.etcd.io/paused";
+/// On an `EtcdCluster` that lost its quorum for good: its cluster ID, hexadecimal, lets the operator go on with what is
+/// left.
+pub const RECOVER_ANNOTATION: &str = "etcd.etcd.io/recover";
 /// On an `EtcdCluster`: a new value restarts every member, one after another. On a pod: the value it was made with.
 pub const RESTARTED_AT_ANNOTATION: &str = "etcd.etcd.io/restartedAt";
 /// On a pod and its template: identity of the template.

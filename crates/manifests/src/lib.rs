@@ -46,6 +46,17 @@ pub struct Shape {
     pub claims: Vec<u32>,
     /// What pods are made from.
     pub template: Template,
+    /// Data of an earlier life than this is held back.
+    pub fence: Option<u64>,
+}
+
+/// Puts the fence into a pod template, whichever that is.
+pub fn fence_template(template: &mut Value, fence: Option<u64>) {
+    let Some(fence) = fence else { return };
+    let annotations = template.pointer_mut("/metadata/annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.insert(gate::FENCE_ANNOTATION.to_owned(), fence.to_string().into());
+    }
 }
 
 /// What pods are made from.
@@ -148,7 +159,11 @@ pub fn build_objects(
         )?);
     }
     let statefulset = statefulset::build(owner, intent, shape, agent_image);
-    objects.push(object(Kind::StatefulSet, name, &statefulset)?);
+    let mut statefulset = object(Kind::StatefulSet, name, &statefulset)?;
+    if let Some(template) = statefulset.body.pointer_mut("/spec/template") {
+        fence_template(template, shape.fence);
+    }
+    objects.push(statefulset);
     if shape.client_service {
         let client = service::build_client(owner);
         objects.push(object(

@@ -23,6 +23,7 @@ fn shape(replicas: u32) -> Shape {
     Shape {
         closing: false,
         template: Template::Render,
+        fence: None,
         replicas,
         min_available: replicas / 2 + 1,
         client_service: true,

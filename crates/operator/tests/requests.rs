@@ -116,6 +116,7 @@ fn held() -> Pod {
         ready: false,
         problem: None,
         broken: None,
+        fence: None,
         outdated: false,
         template: String::new(),
         debug: false,
@@ -151,6 +152,8 @@ fn observed() -> Observed {
             deleting: false,
             held_by_predecessor: true,
             paused: false,
+            recover: None,
+            dark_since: None,
             target: ClusterIntent::parse(&cluster.spec)
                 .ok()
                 .map(|intent| plan::target::decide_target(&intent, &latched)),

@@ -5,6 +5,7 @@
 mod adopt;
 mod bootstrap;
 pub(crate) mod membership;
+pub(crate) mod recover;
 pub(crate) mod replace;
 mod resume;
 pub(crate) mod rollout;
@@ -45,6 +46,8 @@ const RULES: &[Rule] = &[
     stop::decide,
     // A spec that was mended before anything began reaches the pods that wait in vain.
     restart_unstarted,
+    // What was left of a cluster that lost its quorum lives on under another ID, which is the only way to get one.
+    recover::complete,
     // One cluster: two cluster IDs under one name are never sorted out silently.
     one_cluster,
     resume::decide,

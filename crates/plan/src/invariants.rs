@@ -3,6 +3,7 @@
 //! sentences, not from the rules, so that a mistake has to be made twice.
 
 mod change;
+mod recover;
 mod replace;
 
 use api::v1alpha1::status::JoinIntent;
@@ -131,6 +132,10 @@ fn check_latch(observed: &Observed, new: &crate::observed::Latched) -> Result<()
     change::check_proof(observed, new)?;
     change::check_lines(observed, new)?;
     change::check_trial(observed, new)?;
+    recover::check_latch(observed, new)?;
+    if old.recovery.is_some() && new.recovery.is_none() {
+        return Ok(());
+    }
     ensure(
         old.cluster_id.is_none() || old.cluster_id == new.cluster_id,
         Violation::Forgets,
@@ -218,7 +223,12 @@ fn check_grant(
             ensure(!runs, Violation::GrantedBefore)?;
             ensure(!removed, Violation::DataBeforeMember)
         }
-        Action::Recover { .. } => Err(Violation::LastCopy),
+        Action::Recover {
+            token,
+            member_id,
+            cluster_id,
+            ..
+        } => recover::check_grant(observed, ordinal, pod, (token, member_id, cluster_id)),
     }
 }
 
@@ -256,8 +266,15 @@ fn check_join_grant(
         && *given == initial_cluster(observed, list, ordinal)
         && is_listed_everywhere(observed, list);
     ensure(exact, Violation::WrongMemberList)?;
+    // What was fenced may be discarded once its own cluster is given up.
+    let given_up = report.state == State::Fenced
+        && observed.cluster.latched.recovery.is_none()
+        && report
+            .data
+            .as_ref()
+            .is_some_and(|data| parse_id(&data.cluster_id) != Some(list.cluster_id));
     ensure(
-        matches!(report.state, State::Empty | State::Damaged),
+        matches!(report.state, State::Empty | State::Damaged) || given_up,
         Violation::LastCopy,
     )?;
     // What is moved aside is not the last copy while a quorum of others is healthy.

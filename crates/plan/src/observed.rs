@@ -6,7 +6,9 @@ mod leaving;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::intent::InvalidSpec;
-use api::v1alpha1::status::{BootstrapIntent, JoinIntent, RetireIntent, TrialIntent};
+use api::v1alpha1::status::{
+    BootstrapIntent, JoinIntent, RecoveryIntent, RetireIntent, TrialIntent,
+};
 use api::{ClusterIntent, EtcdVersion, names};
 use gate::{Grant, Report, State};
 use jiff::Timestamp;
@@ -54,6 +56,10 @@ pub struct Cluster {
     pub held_by_predecessor: bool,
     /// Its owner asked that nothing be changed.
     pub paused: bool,
+    /// Its owner asked to go on with what is left of this cluster.
+    pub recover: Option<u64>,
+    /// No quorum has served since.
+    pub dark_since: Option<Timestamp>,
     /// What it asks for.
     pub intent: Result<ClusterIntent, InvalidSpec>,
     /// What to run next on the way to it; `None` while it makes no sense.
@@ -91,6 +97,10 @@ pub struct Latched {
     pub storage: Option<u64>,
     /// The data is being deleted, by the owner's policy.
     pub ending: bool,
+    /// Data of an earlier life than this is held back.
+    pub fence: Option<u64>,
+    /// A recovery from lost quorum is under way.
+    pub recovery: Option<RecoveryIntent>,
 }
 
 /// A pod template that members are known to run on.
@@ -204,6 +214,8 @@ pub struct Pod {
     pub told_removed: Vec<u64>,
     /// The grant it carries.
     pub grant: Option<Grant>,
+    /// Data of an earlier life than this is held back in it.
+    pub fence: Option<u64>,
     /// What runs in it.
     pub process: Process,
 }
@@ -321,7 +333,7 @@ impl Pod {
     /// The report of an agent that needs a member of its own before it can go on.
     pub fn blank(&self) -> Option<&Report> {
         self.held()
-            .filter(|report| matches!(report.state, State::Empty | State::Damaged))
+            .filter(|report| matches!(report.state, State::Empty | State::Damaged | State::Fenced))
     }
 
     /// Kubernetes says that its container cannot start, and nobody answers from it.

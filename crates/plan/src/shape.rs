@@ -31,6 +31,7 @@ pub fn decide_shape(observed: &Observed) -> Option<Shape> {
         closing: observed.cluster.latched.ending,
         claims: claims(observed, replicas),
         template: template(observed),
+        fence: observed.cluster.latched.fence,
     })
 }
 

@@ -57,7 +57,16 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
             .storage_bytes
             .and_then(|bytes| u64::try_from(bytes).ok()),
         ending: status.ending.unwrap_or(false),
+        fence: status.fence.and_then(|fence| u64::try_from(fence).ok()),
+        recovery: status.recovery.clone(),
     }
+}
+
+/// Since when a status says that no quorum serves.
+pub fn dark_since(status: &EtcdClusterStatus) -> Option<jiff::Timestamp> {
+    let mut conditions = status.conditions.iter();
+    let available = conditions.find(|c| c.type_ == "Available")?;
+    (available.status != "True").then_some(available.last_transition_time.0)
 }
 
 /// Puts a memory into a status, and leaves the rest of it alone.
@@ -80,6 +89,8 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
         renewing_logs: latched.renewing.then_some(true),
         storage_bytes: latched.storage.and_then(|bytes| i64::try_from(bytes).ok()),
         ending: latched.ending.then_some(true),
+        fence: latched.fence.and_then(|fence| i64::try_from(fence).ok()),
+        recovery: latched.recovery.clone(),
         ..old.clone()
     }
 }
@@ -158,7 +169,7 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
         // Data that is taken over on the way onto the gate.
         (_, Reason::Resuming) if observed.cluster.latched.trial.is_some() => Phase::Upgrading,
         (Step::ApplyObjects(_), _) => old.unwrap_or(Phase::Creating),
-        (_, Reason::ReplacingMember) => Phase::Recovering,
+        (_, Reason::ReplacingMember | Reason::Recovering) => Phase::Recovering,
         // Until whoever takes its place votes.
         _on_its_way if old == Some(Phase::Recovering) => Phase::Recovering,
         _on_its_way => Phase::Scaling,

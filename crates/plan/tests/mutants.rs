@@ -185,6 +185,7 @@ fn publishes_clients_early(observed: &Observed) -> Option<Step> {
         client_service: true,
         claims: vec![0, 1, 2],
         min_available: 2,
+        fence: None,
     };
     observed
         .cluster

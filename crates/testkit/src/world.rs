@@ -11,11 +11,12 @@ mod members;
 mod nodes;
 pub mod observe;
 mod others;
+mod recover;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::v1alpha1::cluster::Retention;
+use api::v1alpha1::cluster::{OnQuorumLoss, Retention};
 use api::{EtcdClusterStatus, names};
 use gate::{Grant, Identity, Report};
 use jiff::{SignedDuration, Timestamp};
@@ -106,6 +107,10 @@ pub struct Object {
     pub storage: u64,
     /// Nothing is to be changed.
     pub paused: bool,
+    /// The operator may go on with what is left of this cluster.
+    pub recover: Option<u64>,
+    /// Who decides when no quorum can return.
+    pub on_quorum_loss: OnQuorumLoss,
     /// What happens to the claims with it.
     pub when_deleted: Retention,
     /// What happens to the claims when it is stopped.
@@ -148,6 +153,8 @@ pub struct Template {
     pub bad: bool,
     /// An earlier operator's: no gate stands in front of etcd.
     pub ungated: bool,
+    /// Data of an earlier life than this is held back.
+    pub fence: Option<u64>,
 }
 
 /// A claim and the volume behind it.
@@ -269,6 +276,8 @@ pub struct Cluster {
     pub added: Vec<u64>,
     /// Line of etcd that a downgrade under way aims at.
     pub downgrade: Option<u8>,
+    /// It lost its quorum, and something else lives on in its place.
+    pub given_up: bool,
 }
 
 impl World {
@@ -286,6 +295,8 @@ impl World {
                 walk: false,
                 storage: 10,
                 paused: false,
+                recover: None,
+                on_quorum_loss: OnQuorumLoss::Ask,
                 when_deleted: Retention::Retain,
                 when_stopped: Retention::Retain,
                 when_scaled: Retention::Delete,

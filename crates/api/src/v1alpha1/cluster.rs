@@ -161,6 +161,21 @@ pub struct Recovery {
     /// deleted, or bears the taint `node.kubernetes.io/out-of-service`, is not waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_patience_seconds: Option<i32>,
+    /// What to do when so many members are gone for good that no quorum can return. `Ask`, the default, tells what is
+    /// left and how to go on with it. `FromSurvivor` goes on by itself, with the member that has the longest log, once
+    /// the cluster has been down for a minute and the volume or the node of every missing member is proved to be gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_quorum_loss: Option<OnQuorumLoss>,
+}
+
+/// Who decides when no quorum can return.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OnQuorumLoss {
+    /// A person.
+    #[default]
+    Ask,
+    /// The operator, by proof.
+    FromSurvivor,
 }
 
 /// Transport security.

@@ -63,6 +63,12 @@ pub struct EtcdClusterStatus {
     /// This object took over data that an earlier object of its name had kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<bool>,
+    /// Data of a life before this one is held back at the gate; it rises with each recovery from lost quorum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<i64>,
+    /// A recovery from lost quorum that is under way; written before anything is stopped for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryIntent>,
     /// The pod template that members are known to run on, and its etcd release. A pod that is made anew for any reason is
     /// made from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,6 +216,29 @@ pub struct JoinIntent {
     pub pod_uid: String,
     /// The wait at the gate.
     pub nonce: String,
+}
+
+/// A recovery from lost quorum that is under way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecoveryIntent {
+    /// The cluster that lost its quorum, hexadecimal.
+    #[serde(rename = "clusterID")]
+    pub cluster_id: String,
+    /// Who goes on with its data, once that is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survivor: Option<Survivor>,
+}
+
+/// Who goes on with its data.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Survivor {
+    /// The member.
+    pub member: String,
+    /// UID of its claim.
+    #[serde(rename = "claimUID")]
+    pub claim_uid: String,
 }
 
 /// Who is leaving.

@@ -14,7 +14,7 @@ use api::{ClusterIntent, EtcdCluster, labels};
 use kube::ResourceExt;
 use manifests::{Kind, drift};
 use plan::Observed;
-use plan::observed::{Cluster, Etcd, Objects};
+use plan::observed::{Cluster, Etcd, Objects, parse_id};
 use plan::shape::decide_shape;
 use plan::status;
 use plan::target::decide_target;
@@ -46,6 +46,11 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
                 .iter()
                 .any(|finalizer| finalizer == labels::PREDECESSOR_FINALIZER),
             paused: is_paused(cluster),
+            recover: cluster
+                .annotations()
+                .get(labels::RECOVER_ANNOTATION)
+                .and_then(|id| parse_id(id.trim())),
+            dark_since: cluster.status.as_ref().and_then(status::dark_since),
             intent,
             target,
             latched,

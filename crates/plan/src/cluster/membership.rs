@@ -7,7 +7,7 @@ use api::v1alpha1::status::JoinIntent;
 use api::{EtcdVersion, Reason};
 use gate::{Action, Grant, Report, State};
 
-use crate::cluster::{bootstrap, patience, replace, rollout, shrink, storage};
+use crate::cluster::{bootstrap, patience, recover, replace, rollout, shrink, storage};
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{
     Latched, Member, MemberList, Observed, Pod, Proven, format_id, parse_id, quorum,
@@ -48,6 +48,10 @@ const RULES: &[Rule] = &[
 ];
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
+    let recovering = recover::decide(observed);
+    if recovering.is_some() {
+        return recovering;
+    }
     let Some(list) = &observed.etcd.members else {
         return Some(rollout::revive(observed).unwrap_or_else(|| unreachable(observed)));
     };
@@ -308,7 +312,7 @@ fn join_grant(
             initial_cluster: initial_cluster(observed, list, ordinal),
             member_id: format_id(member.id),
             cluster_id: format_id(list.cluster_id),
-            discard: report.state == State::Damaged,
+            discard: report.state != State::Empty,
         },
     }
 }

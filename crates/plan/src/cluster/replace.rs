@@ -8,16 +8,31 @@ use api::v1alpha1::status::RetireIntent;
 use crate::cluster::membership::{can_lose, starting};
 use crate::cluster::shrink;
 use crate::decision::{Decision, SOON, Step};
-use crate::observed::{Leaving, Member, MemberList, NodeState, Observed, format_id, parse_id};
+use crate::observed::{
+    Leaving, Member, MemberList, NodeState, Observed, Pod, format_id, parse_id, quorum,
+};
+
+/// No member has this ID.
+const NOBODY: &str = "0";
 
 pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
-    go_on(observed, list).or_else(|| begin(observed, list))
+    go_on(observed, list)
+        .or_else(|| begin(observed, list))
+        .or_else(|| abandon(observed, list))
 }
 
 /// Why a member can never come back; `None` while it serves, may return, or nothing is known.
 pub(crate) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Option<String> {
-    let serves = |pod: &crate::observed::Pod| pod.serving().is_some() || pod.held().is_some();
-    if observed.serving_as(member.id).is_some() || observed.pods.get(&ordinal).is_some_and(serves) {
+    if observed.serving_as(member.id).is_some() {
+        return None;
+    }
+    why_dead(observed, ordinal)
+}
+
+/// Why nothing can come up for an ordinal on the claim that it has.
+fn why_dead(observed: &Observed, ordinal: u32) -> Option<String> {
+    let answers = |pod: &Pod| pod.serving().is_some() || pod.held().is_some();
+    if observed.pods.get(&ordinal).is_some_and(answers) {
         return None;
     }
     let lost = observed.claims.get(&ordinal)?.lost.as_ref();
@@ -61,10 +76,10 @@ pub(crate) fn is_due(observed: &Observed, leaving: &Leaving<'_>) -> bool {
 /// One after the other: who was removed is freed of its pod, who was written down is removed.
 fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
     observed.leaving().find_map(|leaving| {
-        let why = leaving.intent.replaced.as_ref()?;
         if leaving.listed == Some(false) {
             return free(observed, &leaving);
         }
+        let why = leaving.intent.replaced.as_ref()?;
         let member = observed.member_of(leaving.ordinal)?;
         if !is_due(observed, &leaving) || !can_lose(observed, list, member) {
             return None;
@@ -88,13 +103,20 @@ fn other_grant(observed: &Observed, ordinal: u32) -> Option<u32> {
 
 /// The claim stays until its pod is gone, and no new pod can use it: so the pod goes once the claim is going.
 fn free(observed: &Observed, leaving: &Leaving<'_>) -> Option<Decision> {
-    let claim = leaving.claim.filter(|claim| claim.terminating);
-    let pod = observed.pods.get(&leaving.ordinal);
-    let (Some(_), Some(pod)) = (claim, pod) else {
+    leaving.claim.filter(|claim| claim.terminating)?;
+    let pod = observed.pods.get(&leaving.ordinal)?;
+    // Whoever is listed by now came later.
+    if observed.member_of(leaving.ordinal).is_some() {
         return None;
-    };
+    }
     let home = observed.homes.get(&leaving.ordinal);
     let force = home.is_some_and(|home| home.state != NodeState::Fine);
+    // One that merely leaves goes with the StatefulSet's replicas, as long as its node lets it.
+    if leaving.intent.replaced.is_none()
+        && !(force && why_dead(observed, leaving.ordinal).is_some())
+    {
+        return None;
+    }
     if pod.terminating && !force {
         let why = format!("{} has left, and its pod is going", leaving.intent.member);
         return Some(Decision::wait(Reason::ReplacingMember, why, SOON));
@@ -106,6 +128,34 @@ fn free(observed: &Observed, leaving: &Leaving<'_>) -> Option<Decision> {
     };
     let why = format!("{} has left, and its pod goes", leaving.intent.member);
     Some(Decision::act(step, Reason::ReplacingMember, why))
+}
+
+/// A claim of nobody: whoever was to join on it, or had it in a life that was given up, cannot come up on it.
+fn abandon(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    if observed.healthy_voters() < quorum(list.voters().count()) {
+        return None;
+    }
+    let size = observed.cluster.intent.as_ref().ok()?.size;
+    (0..size).find_map(|ordinal| {
+        let claim = observed.claims.get(&ordinal)?;
+        let free = observed.member_of(ordinal).is_none() && !claim.terminating;
+        let mut leaving = observed.leaving();
+        let written = leaving.any(|leaving| leaving.claim.is_some_and(|c| c.uid == claim.uid));
+        let replaced = why_dead(observed, ordinal).filter(|_| free && !written)?;
+        let intent = RetireIntent {
+            member: observed.member_name(ordinal),
+            member_id: NOBODY.to_owned(),
+            claim_uid: claim.uid.clone(),
+            replaced: Some(replaced.clone()),
+        };
+        let why = format!("{} gets another volume: {replaced}", intent.member);
+        Some(shrink::write_down(
+            observed,
+            intent,
+            Reason::ReplacingMember,
+            why,
+        ))
+    })
 }
 
 /// Whoever cannot come back is written down, one at a time, while the others are a quorum without it.

@@ -51,13 +51,18 @@ pub(super) fn check_free(
 ) -> Result<(), Violation> {
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
     ensure(pod.uid == uid, Violation::Unknown)?;
+    let home = observed.homes.get(&ordinal);
+    let away = home.is_some_and(|home| home.state != NodeState::Fine);
+    ensure(!force || away, Violation::Unknown)?;
+    // What runs from before the fence must not go on beside what is recovered.
+    let latched = &observed.cluster.latched;
+    if latched.recovery.is_some() {
+        return ensure(pod.fence < latched.fence, Violation::NotAskedFor);
+    }
     let left = observed.leaving().any(|leaving| {
         let claim_goes = leaving.claim.is_some_and(|claim| claim.terminating);
         leaving.ordinal == ordinal && leaving.listed == Some(false) && claim_goes
     });
     let listed = observed.member_of(ordinal).is_some();
-    ensure(left && !listed, Violation::DataBeforeMember)?;
-    let home = observed.homes.get(&ordinal);
-    let away = home.is_some_and(|home| home.state != NodeState::Fine);
-    ensure(!force || away, Violation::Unknown)
+    ensure(left && !listed, Violation::DataBeforeMember)
 }

@@ -41,6 +41,8 @@ impl Scene {
                 deleting: false,
                 held_by_predecessor: false,
                 paused: self.paused,
+                recover: None,
+                dark_since: None,
                 target: Some(templates.target.clone()),
                 intent: Ok(self.intent()),
                 latched: self.latched(&templates),
@@ -186,6 +188,8 @@ impl Scene {
             log_line: self.formed.then_some(self.minor),
             renewing: false,
             ending: self.ending,
+            fence: None,
+            recovery: None,
         }
     }
 
@@ -270,6 +274,7 @@ impl Scene {
                     debug: false,
                     told_removed: slot.told.then(|| member_id(ordinal)).into_iter().collect(),
                     grant: self.grant(ordinal, slot),
+                    fence: None,
                     process: self.process((ordinal, slot), &ids, leader, templates),
                 };
                 (ordinal, pod)

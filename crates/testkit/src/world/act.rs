@@ -78,8 +78,12 @@ impl World {
             Step::ApplyObjects(shape) => self.apply_objects(look, shape),
             Step::Latch(latched) => {
                 self.attempt(|world| {
+                    let before = world.object.status.recovery.clone();
                     world.object.status = with_latched(&world.object.status, latched);
                     world.object.revision += 1;
+                    if world.object.status.recovery != before {
+                        world.check_choice();
+                    }
                 })?;
                 Ok(Outcome::Done)
             }
@@ -259,12 +263,13 @@ impl World {
                     minor: target.intent.version.minor,
                     bad: self.bad_edits.contains(&edit),
                     ungated: false,
+                    fence: None,
                 }
             })
         };
         let live = self.own_set();
         let kept = live.and_then(|set| set.kept.clone());
-        let (template, kept) = match shape.template {
+        let (mut template, kept) = match shape.template {
             manifests::Template::Render => (rendered(), None),
             manifests::Template::Live => (live.map_or_else(rendered, |s| s.template.clone()), None),
             manifests::Template::Kept => (kept.unwrap_or_else(rendered), None),
@@ -274,6 +279,7 @@ impl World {
                 (rendered(), before.or(kept))
             }
         };
+        template.fence = shape.fence.or(template.fence);
         Set {
             owner: self.object.uid.clone(),
             replicas: shape.replicas,

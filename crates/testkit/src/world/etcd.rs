@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    fn start(&mut self, ordinal: u32, data: Data, view: Vec<Member>) {
+    pub(super) fn start(&mut self, ordinal: u32, data: Data, view: Vec<Member>) {
         let minor = self.pods.get(&ordinal).map_or(0, |pod| pod.template.minor);
         let process = Process {
             cluster: data.cluster,
@@ -382,6 +382,7 @@ impl World {
         }
         let listed = data.is_some_and(|data| {
             let cluster = self.clusters.get(&data.cluster);
+            let cluster = cluster.filter(|cluster| !cluster.given_up);
             cluster.is_some_and(|c| c.members.iter().any(|member| member.id == data.member))
         });
         if listed {

@@ -134,7 +134,8 @@ impl World {
         let Some(volume) = self.claims.get(&ordinal).map(|claim| claim.volume.clone()) else {
             return;
         };
-        match judge(&volume, &self.object.uid) {
+        let fence = self.pods.get(&ordinal).and_then(|pod| pod.template.fence);
+        match judge(&volume, &self.object.uid, fence) {
             None => self.start_on_data(ordinal),
             Some(state) => self.wait(ordinal, state, &volume),
         }
@@ -202,7 +203,18 @@ impl World {
                     parse_id(member_id) == Some(data.member)
                         && parse_id(cluster_id) == Some(data.cluster)
                 }),
-                Action::Recover { .. } => false,
+                Action::Recover {
+                    token,
+                    member_id,
+                    cluster_id,
+                    ..
+                } => {
+                    let fits = claim.volume.data.is_some_and(|data| {
+                        parse_id(member_id) == Some(data.member)
+                            && parse_id(cluster_id) == Some(data.cluster)
+                    });
+                    report.state == State::Fenced && fits && token_fits(token)
+                }
             }
     }
 
@@ -228,7 +240,7 @@ impl World {
         };
         if let Some(claim) = self.claims.get_mut(&ordinal) {
             claim.volume.identity = Some(identity);
-            if !matches!(grant.action, Action::Resume { .. }) {
+            if !matches!(grant.action, Action::Resume { .. } | Action::Recover { .. }) {
                 claim.volume.data = None;
                 claim.volume.damaged = false;
                 claim.volume.broken = false;
@@ -243,13 +255,14 @@ impl World {
             } => {
                 self.start_joining(ordinal, initial_cluster, parse_id(cluster_id).unwrap_or(0));
             }
-            Action::Resume { .. } | Action::Recover { .. } => self.start_on_data(ordinal),
+            Action::Resume { .. } => self.start_on_data(ordinal),
+            Action::Recover { token, .. } => self.start_recovered(ordinal, token),
         }
     }
 }
 
 /// Why the agent waits; `None` when it starts etcd by itself.
-fn judge(volume: &Volume, uid: &str) -> Option<State> {
+fn judge(volume: &Volume, uid: &str, fence: Option<u64>) -> Option<State> {
     if volume.damaged {
         return Some(State::Damaged);
     }
@@ -257,10 +270,17 @@ fn judge(volume: &Volume, uid: &str) -> Option<State> {
         return Some(State::Empty);
     };
     let Some(identity) = &volume.identity else {
-        return Some(State::Unidentified);
+        return Some(if fence.is_some() {
+            State::Fenced
+        } else {
+            State::Unidentified
+        });
     };
     if identity.cluster_uid != uid {
         return Some(State::OtherObject);
+    }
+    if fence.is_some_and(|fence| identity.incarnation < fence) {
+        return Some(State::Fenced);
     }
     let agrees = |written: &Option<String>, found: u64| {
         written

@@ -82,6 +82,8 @@ impl World {
             deleting: false,
             held_by_predecessor: false,
             paused: self.object.paused,
+            recover: self.object.recover,
+            dark_since: plan::status::dark_since(&self.object.status),
             target: Some(decide_target(&intent, &latched)),
             intent: Ok(intent),
             latched,
@@ -92,6 +94,7 @@ impl World {
     pub fn intent(&self) -> ClusterIntent {
         let mut intent = intent(self.object.size, self.object.minor);
         intent.allow_intermediate = self.object.walk;
+        intent.on_quorum_loss = self.object.on_quorum_loss;
         intent.restarted_at = (self.object.edit > 0).then(|| self.object.edit.to_string());
         intent.storage.size = api::Quantity(format!("{}Gi", self.object.storage));
         intent.storage.bytes = self.object.storage << 30;
@@ -170,6 +173,7 @@ impl World {
                 debug: false,
                 told_removed: pod.told_removed.clone(),
                 grant: pod.grant.clone(),
+                fence: pod.template.fence,
                 process,
             };
             (*ordinal, seen)

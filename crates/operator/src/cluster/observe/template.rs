@@ -91,7 +91,7 @@ pub(crate) fn wanted(object: &Object, live: &Value, shape: &Shape, agent_image: 
     // What this very operator rendered from the same wishes is set right again when somebody changed it by hand. What
     // another version rendered is left alone: an upgrade of the operator restarts nobody.
     let own = hash_of(&rendered) == hash_of(&there) && agent_of(&there) == Some(agent_image);
-    let (template, kept) = match shape.template {
+    let (mut template, kept) = match shape.template {
         Template::Render => (rendered, None),
         Template::Live if own => (rendered, None),
         Template::Live => (there.clone(), None),
@@ -104,6 +104,7 @@ pub(crate) fn wanted(object: &Object, live: &Value, shape: &Shape, agent_image: 
         Template::Try if hash_of(&rendered) == hash_of(&there) => (rendered, beside.clone()),
         Template::Try => (rendered, Some(there.to_string())),
     };
+    manifests::fence_template(&mut template, shape.fence);
     let differs = kept != beside
         || hash_of(&template) != hash_of(&there)
         || drift::find(&template, &there).is_some();

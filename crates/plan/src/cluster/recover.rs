@@ -1,0 +1,274 @@
+//! Quorum that is lost for good. Nothing is done until a person says so, or until it is proved that so many voters are
+//! gone that no quorum can ever return and the spec lets the operator go on by itself. Then every volume is fenced, so
+//! that no process of the old cluster can start any more; whoever of those that are left has the longest log founds
+//! another cluster on its data, under another token; and the others join it anew.
+
+mod evidence;
+
+use api::Reason;
+use api::v1alpha1::cluster::OnQuorumLoss;
+use api::v1alpha1::status::{RecoveryIntent, Survivor};
+use gate::{Action, Data, Grant, State};
+
+use crate::cluster::{bootstrap, describe, patience};
+use crate::decision::{Decision, LATER, SOON, Step};
+use crate::observed::{Latched, NodeState, Observed, Pod, format_id, parse_id};
+
+pub(crate) use evidence::{is_gone_for_good, is_proved};
+
+/// Seconds for which a cluster must have been dark before the operator goes on by itself.
+const SUSTAINED: i64 = 60;
+/// How far revisions are raised, so that whoever watches notices that history was cut.
+pub(crate) const BUMP: u64 = 1_000_000_000;
+
+/// What follows while nobody can give a member list, or a recovery has begun.
+pub(super) fn decide(observed: &Observed) -> Option<Decision> {
+    let lost = observed.cluster.latched.cluster_id?;
+    match &observed.cluster.latched.recovery {
+        Some(recovery) => Some(go_on(observed, recovery)),
+        None if observed.etcd.members.is_none() => consider(observed, lost),
+        None => None,
+    }
+}
+
+/// Whether to begin: by a person's word that names this very cluster, or by proof.
+fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
+    let account = evidence::Account::of(observed);
+    let asked = observed.cluster.recover == Some(lost);
+    if account.survivors.is_empty() {
+        return account.all_gone().then(|| nothing_left(observed, &account));
+    }
+    if asked || (is_left_to_us(observed) && is_proved(observed) && is_sustained(observed)) {
+        let latched = &observed.cluster.latched;
+        let next = latched.incarnation.saturating_add(1);
+        let latched = Latched {
+            incarnation: next,
+            fence: Some(next),
+            recovery: Some(RecoveryIntent {
+                cluster_id: format_id(lost),
+                survivor: None,
+            }),
+            joins: Vec::new(),
+            retiring: Vec::new(),
+            ..latched.clone()
+        };
+        let why = format!("recovering from lost quorum: {}", account.tell());
+        return Some(Decision::act(Step::Latch(latched), Reason::Recovering, why));
+    }
+    // Members that may return are waited for without a word about giving them up.
+    (account.is_hopeless()).then(|| {
+        let command = format!(
+            "kubectl annotate etcdcluster -n {} {} {}={lost:x}",
+            observed.cluster.namespace,
+            observed.cluster.name,
+            api::labels::RECOVER_ANNOTATION
+        );
+        let why = format!(
+            "no quorum can return by itself: {}. Bring one of them back, or go on with what is left, and lose what only they had: {command}",
+            account.tell()
+        );
+        Decision::wait(Reason::QuorumLost, why, LATER)
+    })
+}
+
+fn nothing_left(observed: &Observed, account: &evidence::Account) -> Decision {
+    let why = format!(
+        "nothing is left of the data: {}. To begin with an empty cluster, delete the EtcdCluster {} and its claims, and create it anew",
+        account.tell(),
+        observed.cluster.name
+    );
+    Decision::wait(Reason::QuorumLost, why, LATER)
+}
+
+fn is_left_to_us(observed: &Observed) -> bool {
+    let intent = observed.cluster.intent.as_ref();
+    intent.is_ok_and(|intent| intent.on_quorum_loss == OnQuorumLoss::FromSurvivor)
+}
+
+fn is_sustained(observed: &Observed) -> bool {
+    let since = observed.cluster.dark_since;
+    since.is_some_and(|since| observed.now.duration_since(since).as_secs() >= SUSTAINED)
+}
+
+/// Every volume is fenced, then one is chosen, then it founds.
+fn go_on(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
+    fence(observed)
+        .or_else(|| hear(observed))
+        .unwrap_or_else(|| found(observed, recovery))
+}
+
+/// Pods that were made before the fence go. Their successors hold their data back.
+fn fence(observed: &Observed) -> Option<Decision> {
+    let fence = observed.cluster.latched.fence?;
+    let (ordinal, pod) = observed
+        .pods
+        .iter()
+        .find(|(_, pod)| pod.fence.is_none_or(|of| of < fence))?;
+    let name = observed.member_name(*ordinal);
+    let home = observed.homes.get(ordinal);
+    let force = home.is_some_and(|home| home.state != NodeState::Fine);
+    if pod.terminating && !force {
+        let why = format!("{name} is being stopped, so that its data can be looked at");
+        return Some(Decision::wait(Reason::Recovering, why, SOON));
+    }
+    let step = Step::FreePod {
+        ordinal: *ordinal,
+        uid: pod.uid.clone(),
+        force,
+    };
+    let why = format!("{name} is stopped, so that nothing of the old cluster runs any more");
+    Some(Decision::act(step, Reason::Recovering, why))
+}
+
+/// Everybody who can speak is heard before anybody is chosen.
+fn hear(observed: &Observed) -> Option<Decision> {
+    let expected = observed.objects.replicas.unwrap_or(0);
+    (0..expected).find_map(|ordinal| {
+        let name = observed.member_name(ordinal);
+        let pod = observed.pods.get(&ordinal);
+        let heard = pod.is_some_and(|pod| pod.held().is_some());
+        // What was chosen before may have founded already, and must not be passed over.
+        let excused = is_excused(observed, ordinal) && !is_chosen(observed, &name);
+        if heard || excused {
+            return None;
+        }
+        let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
+        let why = format!("waiting for {name} to show what its volume holds: it {what}");
+        Some(Decision::wait(
+            Reason::Recovering,
+            why,
+            patience(observed, ordinal).min(LATER),
+        ))
+    })
+}
+
+/// It cannot speak: proved, or because whoever asked for this knows better than to wait for its node.
+fn is_excused(observed: &Observed, ordinal: u32) -> bool {
+    let home = observed.homes.get(&ordinal);
+    let silent = home.is_some_and(|home| matches!(home.state, NodeState::Silent(_)));
+    is_gone_for_good(observed, ordinal) || (silent && observed.cluster.recover.is_some())
+}
+
+fn is_chosen(observed: &Observed, name: &str) -> bool {
+    let recovery = observed.cluster.latched.recovery.as_ref();
+    let survivor = recovery.and_then(|recovery| recovery.survivor.as_ref());
+    survivor.is_some_and(|survivor| survivor.member == name)
+}
+
+/// What a fenced volume holds of the cluster that lost its quorum.
+fn remains<'a>(pod: &'a Pod, recovery: &RecoveryIntent) -> Option<&'a Data> {
+    let report = pod.held().filter(|report| report.state == State::Fenced)?;
+    let data = report.data.as_ref()?;
+    (parse_id(&data.cluster_id) == parse_id(&recovery.cluster_id)).then_some(data)
+}
+
+/// The longest log wins; of equals the lowest ordinal.
+pub(crate) fn most_advanced(observed: &Observed, recovery: &RecoveryIntent) -> Option<u32> {
+    let all = observed.pods.iter().filter_map(|(ordinal, pod)| {
+        let data = remains(pod, recovery)?;
+        Some(((data.term, data.index), *ordinal))
+    });
+    all.max_by_key(|(log, ordinal)| (*log, std::cmp::Reverse(*ordinal)))
+        .map(|(_, ordinal)| ordinal)
+}
+
+fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
+    let Some(survivor) = &recovery.survivor else {
+        return choose(observed, recovery);
+    };
+    let ordinal = api::names::ordinal(&observed.cluster.name, &survivor.member);
+    let pod = ordinal.and_then(|ordinal| Some((ordinal, observed.pods.get(&ordinal)?)));
+    let data = pod.and_then(|(_, pod)| remains(pod, recovery));
+    let (Some((ordinal, pod)), Some(data)) = (pod, data) else {
+        let what = pod.map_or_else(|| "has no pod".to_owned(), |(_, pod)| describe(pod));
+        let why = format!(
+            "{} was chosen to go on and cannot: it {what}",
+            survivor.member
+        );
+        return Decision::wait(Reason::Recovering, why, LATER);
+    };
+    if pod.is_granted() {
+        let why = format!("{} founds another cluster on its data", survivor.member);
+        return Decision::wait(Reason::Recovering, why, SOON);
+    }
+    let Some(report) = pod.held() else {
+        return Decision::wait(Reason::Recovering, "waiting for the survivor", SOON);
+    };
+    let grant = Grant {
+        nonce: report.nonce.clone(),
+        cluster_uid: observed.cluster.uid.clone(),
+        incarnation: observed.cluster.latched.incarnation,
+        action: Action::Recover {
+            token: bootstrap::token(observed),
+            initial_cluster: format!("{}={}", survivor.member, observed.peer_url(ordinal)),
+            member_id: data.member_id.clone(),
+            cluster_id: data.cluster_id.clone(),
+            bump_revision: BUMP,
+        },
+    };
+    let step = Step::Grant {
+        ordinal,
+        pod_uid: pod.uid.clone(),
+        grant,
+    };
+    let why = format!(
+        "{} goes on with what it has: term {}, index {}",
+        survivor.member, data.term, data.index
+    );
+    Decision::act(step, Reason::Recovering, why)
+}
+
+/// Written down before it is let through, and never changed for another: it may have founded since.
+fn choose(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
+    let chosen = most_advanced(observed, recovery);
+    let claim = chosen.and_then(|ordinal| observed.claims.get(&ordinal));
+    let (Some(ordinal), Some(claim)) = (chosen, claim) else {
+        let why = format!(
+            "no volume holds data of cluster {} any more: bring one back, or delete the EtcdCluster and its claims to begin anew",
+            recovery.cluster_id
+        );
+        return Decision::wait(Reason::QuorumLost, why, LATER);
+    };
+    let member = observed.member_name(ordinal);
+    let why = format!("{member} has the longest log of those that are left");
+    let latched = Latched {
+        recovery: Some(RecoveryIntent {
+            cluster_id: recovery.cluster_id.clone(),
+            survivor: Some(Survivor {
+                member,
+                claim_uid: claim.uid.clone(),
+            }),
+        }),
+        ..observed.cluster.latched.clone()
+    };
+    Decision::act(Step::Latch(latched), Reason::Recovering, why)
+}
+
+/// The survivor serves another cluster: from now on that is the cluster.
+pub(super) fn complete(observed: &Observed) -> Option<Decision> {
+    let cluster_id = founded(observed)?;
+    let latched = Latched {
+        cluster_id: Some(cluster_id),
+        recovery: None,
+        bootstrap: None,
+        trial: None,
+        ..observed.cluster.latched.clone()
+    };
+    let why = format!("what was left lives on as cluster {cluster_id:x}");
+    Some(Decision::act(Step::Latch(latched), Reason::Recovering, why))
+}
+
+/// The cluster that the chosen survivor serves, if it is not the old one.
+pub(crate) fn founded(observed: &Observed) -> Option<u64> {
+    let latched = &observed.cluster.latched;
+    let recovery = latched.recovery.as_ref()?;
+    let survivor = recovery.survivor.as_ref()?;
+    let ordinal = api::names::ordinal(&observed.cluster.name, &survivor.member)?;
+    let pod = observed.pods.get(&ordinal)?;
+    let fenced = pod.fence >= latched.fence && pod.fence.is_some();
+    let serving = pod
+        .serving()
+        .filter(|serving| fenced && serving.leader != 0)?;
+    let other = Some(serving.cluster_id) != parse_id(&recovery.cluster_id);
+    other.then_some(serving.cluster_id)
+}

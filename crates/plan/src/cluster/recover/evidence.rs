@@ -1,0 +1,125 @@
+//! Who of the voters is left, who is gone for good, and who merely does not answer: silence is no proof, for two
+//! voters behind a partition still are a quorum.
+
+use gate::State;
+
+use crate::cluster::describe;
+use crate::observed::{NodeState, Observed, Pod, Process, quorum};
+
+/// What is known of every voter.
+pub(super) struct Account {
+    /// Those who have data, and what they say.
+    pub(super) survivors: Vec<String>,
+    gone: Vec<String>,
+    silent: Vec<String>,
+    voters: usize,
+}
+
+impl Account {
+    /// Of every ordinal that may have a vote: nobody can be asked who is a member.
+    pub(super) fn of(observed: &Observed) -> Self {
+        let mut account = Self {
+            survivors: Vec::new(),
+            gone: Vec::new(),
+            silent: Vec::new(),
+            voters: 0,
+        };
+        for ordinal in voters(observed) {
+            account.voters = account.voters.saturating_add(1);
+            let name = observed.member_name(ordinal);
+            let pod = observed.pods.get(&ordinal);
+            if let Some(why) = why_gone(observed, ordinal) {
+                account.gone.push(format!("{name}: {why}"));
+            } else if let Some(has) = pod.and_then(holds) {
+                account.survivors.push(format!("{name} {has}"));
+            } else {
+                let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
+                account
+                    .silent
+                    .push(format!("{name} {what}, which proves nothing"));
+            }
+        }
+        account
+    }
+
+    /// So many are gone that the rest is no quorum.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.voters.saturating_sub(self.gone.len()) < quorum(self.voters)
+    }
+
+    pub(super) fn all_gone(&self) -> bool {
+        self.voters > 0 && self.gone.len() == self.voters
+    }
+
+    /// In a sentence.
+    pub(super) fn tell(&self) -> String {
+        let all = [
+            ("gone", &self.gone),
+            ("left", &self.survivors),
+            ("silent", &self.silent),
+        ];
+        let told = all.iter().filter(|(_, who)| !who.is_empty());
+        told.map(|(what, who)| format!("{what}: {}", who.join("; ")))
+            .collect::<Vec<_>>()
+            .join(". ")
+    }
+}
+
+fn voters(observed: &Observed) -> impl Iterator<Item = u32> {
+    let replicas = observed.objects.replicas;
+    0..replicas.or(observed.cluster.latched.replicas).unwrap_or(0)
+}
+
+/// Every voter that is missing is proved to be gone, and those who are left are no quorum.
+pub(crate) fn is_proved(observed: &Observed) -> bool {
+    let account = Account::of(observed);
+    account.is_hopeless() && account.silent.is_empty()
+}
+
+/// This ordinal's data can never come back.
+pub(crate) fn is_gone_for_good(observed: &Observed, ordinal: u32) -> bool {
+    why_gone(observed, ordinal).is_some()
+}
+
+/// A fact that proves it, in a few words.
+fn why_gone(observed: &Observed, ordinal: u32) -> Option<String> {
+    let pod = observed.pods.get(&ordinal);
+    let Some(claim) = observed.claims.get(&ordinal) else {
+        return Some("its claim does not exist".to_owned());
+    };
+    if let Some(report) = pod.and_then(Pod::held) {
+        return match report.state {
+            State::Empty => Some("its volume is empty".to_owned()),
+            State::Damaged => Some("what its volume holds cannot be read".to_owned()),
+            State::OtherObject | State::Unidentified | State::Mismatch | State::Fenced => None,
+        };
+    }
+    if pod.is_some_and(|pod| pod.process != Process::Unknown) {
+        return None;
+    }
+    if let Some(why) = &claim.lost {
+        return Some(format!("its volume is gone: {why}"));
+    }
+    let home = observed.homes.get(&ordinal)?;
+    match home.state {
+        NodeState::Deleted => Some(format!("its node {} does not exist any more", home.node)),
+        NodeState::OutOfService => Some(format!("its node {} is out of service", home.node)),
+        NodeState::Fine | NodeState::Silent(_) => None,
+    }
+}
+
+/// What a pod that has data says of it.
+fn holds(pod: &Pod) -> Option<String> {
+    match &pod.process {
+        Process::Serving(serving) => Some(format!(
+            "serves without a quorum, at index {}",
+            serving.raft_index
+        )),
+        Process::Starting => Some("runs and waits for a quorum".to_owned()),
+        Process::Held(report) => {
+            let data = report.data.as_ref()?;
+            Some(format!("has term {}, index {}", data.term, data.index))
+        }
+        Process::Unknown => None,
+    }
+}

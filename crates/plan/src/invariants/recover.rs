@@ -1,0 +1,77 @@
+//! What must hold for a recovery from lost quorum.
+
+use gate::State;
+
+use super::{Violation, ensure};
+use crate::cluster::recover::{founded, is_proved, most_advanced};
+use crate::observed::{Latched, Observed, Pod, Process, parse_id};
+
+/// It begins by a person's word for this very cluster, or by proof, and only in another life; it names a survivor once;
+/// it ends when that survivor serves another cluster.
+pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
+    let old = &observed.cluster.latched;
+    ensure(new.fence >= old.fence, Violation::Forgets)?;
+    match (&old.recovery, &new.recovery) {
+        (None, None) => ensure(new.fence == old.fence, Violation::Forgets),
+        (None, Some(begun)) => {
+            let named = parse_id(&begun.cluster_id);
+            let asked = observed.cluster.recover.is_some() && observed.cluster.recover == named;
+            let quorum = observed.etcd.members.is_some();
+            ensure(named == old.cluster_id && !quorum, Violation::Unknown)?;
+            ensure(asked || is_proved(observed), Violation::NotAskedFor)?;
+            let raised = new.incarnation > old.incarnation && new.fence == Some(new.incarnation);
+            ensure(raised && begun.survivor.is_none(), Violation::Forgets)
+        }
+        (Some(before), Some(now)) => {
+            let same = before.cluster_id == now.cluster_id && new.fence == old.fence;
+            ensure(same && old.cluster_id == new.cluster_id, Violation::Forgets)?;
+            let kept = before.survivor.is_none() || before.survivor == now.survivor;
+            ensure(kept, Violation::SecondBootstrap)?;
+            let chosen = now.survivor.as_ref().filter(|_| before.survivor.is_none());
+            let best = most_advanced(observed, before).map(|n| observed.member_name(n));
+            ensure(
+                chosen.is_none_or(|chosen| Some(&chosen.member) == best.as_ref()),
+                Violation::LastCopy,
+            )
+        }
+        (Some(_), None) => {
+            let lives_on = new.cluster_id.is_some() && new.cluster_id == founded(observed);
+            ensure(
+                lives_on && new.incarnation == old.incarnation,
+                Violation::Forgets,
+            )
+        }
+    }
+}
+
+/// One survivor, the one that was written down, on the claim that was written down, while nothing of the old cluster
+/// can run: every pod bears the fence and none of them runs etcd.
+pub(super) fn check_grant(
+    observed: &Observed,
+    ordinal: u32,
+    pod: &Pod,
+    (token, member_id, cluster_id): (&str, &str, &str),
+) -> Result<(), Violation> {
+    let latched = &observed.cluster.latched;
+    let recovery = latched.recovery.as_ref().ok_or(Violation::NotAskedFor)?;
+    let survivor = recovery.survivor.as_ref();
+    let survivor = survivor.ok_or(Violation::SecondBootstrap)?;
+    let claim = observed.claims.get(&ordinal).ok_or(Violation::Unknown)?;
+    let written =
+        survivor.member == observed.member_name(ordinal) && survivor.claim_uid == claim.uid;
+    ensure(written, Violation::SecondBootstrap)?;
+    let report = pod.held().filter(|report| report.state == State::Fenced);
+    let data = report.and_then(|report| report.data.as_ref());
+    let data = data.ok_or(Violation::Unknown)?;
+    let same = data.member_id == member_id && data.cluster_id == cluster_id;
+    let lost = parse_id(cluster_id) == parse_id(&recovery.cluster_id);
+    ensure(same && lost, Violation::NotThisWait)?;
+    let fresh = format!("{}-{}", observed.cluster.uid, latched.incarnation);
+    ensure(token == fresh, Violation::SecondBootstrap)?;
+    let fence = latched.fence.ok_or(Violation::Unknown)?;
+    let stopped = |pod: &Pod| {
+        let runs = matches!(pod.process, Process::Starting | Process::Serving(_));
+        pod.fence.is_some_and(|of| of >= fence) && !runs
+    };
+    ensure(observed.pods.values().all(stopped), Violation::OpenGrant)
+}

@@ -1,0 +1,199 @@
+//! Stories of clusters that lost their quorum for good, in the simulated Kubernetes and etcd.
+
+use api::Reason;
+use api::v1alpha1::cluster::OnQuorumLoss;
+use plan::observed::NodeState;
+use testkit::Run;
+use testkit::run::{Faults, killed_at_every_write};
+use testkit::story::{BOUND, seeds, settle, settled};
+
+/// A cluster with writes that only a quorum has, and so many nodes gone.
+fn stricken(size: u32, seed: u64, gone: &[u32]) -> Run<'static> {
+    let mut run = settled(size, 6, seed);
+    let id = run.world.clusters.keys().next().copied();
+    run.world.quiet = true;
+    run.world.write(id.unwrap_or(0), 3000);
+    for ordinal in gone {
+        run.world.set_node(*ordinal, NodeState::Deleted);
+    }
+    run
+}
+
+/// What a reachable volume holds of the old cluster at most.
+fn longest(run: &Run<'_>) -> u64 {
+    let claims = run.world.claims.values();
+    let here = claims.filter(|claim| {
+        let node = claim.node.as_ref().and_then(|n| run.world.nodes.get(n));
+        node.is_none()
+    });
+    let logs = here.filter_map(|claim| Some(claim.volume.data?.log));
+    logs.max().unwrap_or(0)
+}
+
+#[test]
+fn nothing_is_touched_before_a_person_says_so() {
+    for seed in seeds(20) {
+        for (size, gone) in [(3, vec![0, 2]), (5, vec![0, 1, 4])] {
+            let mut run = stricken(size, seed, &gone);
+            run.turns(20);
+            run.world.sleep(600);
+            run.turns(200);
+            run.verdict().unwrap();
+            assert_eq!(run.world.clusters.len(), 1);
+            assert!(run.world.object.status.recovery.is_none());
+            assert!(
+                run.reasons.contains_key(&Reason::QuorumLost),
+                "{:?}",
+                run.reasons
+            );
+        }
+    }
+}
+
+#[test]
+fn on_a_persons_word_the_longest_log_lives_on() {
+    for seed in seeds(20) {
+        for (size, gone) in [(3, vec![0, 2]), (3, vec![1, 2]), (5, vec![0, 1, 4])] {
+            let mut run = stricken(size, seed, &gone);
+            run.turns(10);
+            let best = longest(&run);
+            run.world.approve_recovery();
+            run.world.quiet = false;
+            let what = format!("size {size}, gone {gone:?}, seed {seed}");
+            settle(&mut run, &what);
+            assert_eq!(
+                run.world.healthy_voters(),
+                usize::try_from(size).unwrap(),
+                "{what}"
+            );
+            assert_eq!(run.world.clusters.len(), 2, "{what}");
+            let now = run.world.clusters.values().next_back().unwrap();
+            assert!(now.acknowledged >= best, "{what}");
+            assert!(run.world.object.status.recovery.is_none(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_word_for_another_cluster_changes_nothing() {
+    for seed in seeds(10) {
+        let mut run = stricken(3, seed, &[0, 2]);
+        run.world.object.recover = Some(0xdead);
+        run.world.object.revision += 1;
+        run.turns(200);
+        run.verdict().unwrap();
+        assert_eq!(run.world.clusters.len(), 1);
+        // A word that comes while a quorum serves changes nothing either.
+        let mut run = settled(3, 6, seed);
+        run.world.approve_recovery();
+        run.turns(100);
+        settle(&mut run, "well");
+        assert_eq!(run.world.clusters.len(), 1);
+    }
+}
+
+#[test]
+fn by_itself_it_goes_on_only_by_proof() {
+    for seed in seeds(20) {
+        let mut run = stricken(3, seed, &[0]);
+        run.world.object.on_quorum_loss = OnQuorumLoss::FromSurvivor;
+        // Silence proves nothing, however long it lasts.
+        run.world.freeze(2, true);
+        run.turns(20);
+        run.world.sleep(3600);
+        run.turns(200);
+        assert_eq!(run.world.clusters.len(), 1, "seed {seed}");
+        run.world.set_node(2, NodeState::Deleted);
+        run.world.quiet = false;
+        settle(&mut run, &format!("proved, seed {seed}"));
+        assert_eq!(
+            (run.world.clusters.len(), run.world.healthy_voters()),
+            (2, 3)
+        );
+    }
+}
+
+#[test]
+fn volumes_that_are_empty_are_proof_as_well() {
+    for seed in seeds(20) {
+        let mut run = stricken(3, seed, &[]);
+        run.world.object.on_quorum_loss = OnQuorumLoss::FromSurvivor;
+        run.world.empty_volume(0);
+        run.world.damage_volume(1);
+        run.turns(20);
+        run.world.sleep(100);
+        run.world.quiet = false;
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(
+            (run.world.clusters.len(), run.world.healthy_voters()),
+            (2, 3)
+        );
+    }
+}
+
+#[test]
+fn where_nothing_is_left_nothing_begins_anew() {
+    for seed in seeds(20) {
+        let mut run = stricken(3, seed, &[]);
+        run.world.object.on_quorum_loss = OnQuorumLoss::FromSurvivor;
+        for ordinal in 0..3 {
+            run.world.empty_volume(ordinal);
+        }
+        run.world.approve_recovery();
+        run.world.sleep(100);
+        run.turns(300);
+        run.verdict().unwrap();
+        assert_eq!(run.world.clusters.len(), 1, "seed {seed}");
+    }
+}
+
+#[test]
+fn recovering_survives_a_kill_at_every_write() {
+    let mut run = stricken(3, 3, &[0, 2]);
+    run.turns(10);
+    run.world.approve_recovery();
+    run.world.quiet = false;
+    run.world.writes = 0;
+    killed_at_every_write(&run.world, &|run| run.settle(BOUND)).unwrap();
+}
+
+#[test]
+fn recovering_survives_every_fault_at_once() {
+    for seed in seeds(40) {
+        let mut run = stricken(if seed % 2 == 0 { 3 } else { 5 }, seed, &[]);
+        let size = run.world.object.size;
+        for ordinal in 0..=size / 2 {
+            run.world.set_node(ordinal, NodeState::OutOfService);
+        }
+        run.turns(5);
+        run.world.approve_recovery();
+        run.faults = Faults::ALL;
+        run.turns(200);
+        run.world.quiet = false;
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.clusters.len(), 2, "seed {seed}");
+    }
+}
+
+#[test]
+fn members_that_return_too_late_are_no_second_cluster() {
+    for seed in seeds(30) {
+        let mut run = stricken(3, seed, &[]);
+        run.world.freeze(0, true);
+        run.world.freeze(2, true);
+        run.turns(10);
+        run.world.approve_recovery();
+        let turns = run.world.rng.below(60);
+        run.turns(usize::try_from(turns).unwrap());
+        for ordinal in [0, 2] {
+            run.world.set_node(ordinal, NodeState::Fine);
+        }
+        let nodes: Vec<String> = run.world.nodes.keys().cloned().collect();
+        for node in nodes {
+            run.world.nodes.insert(node, NodeState::Fine);
+        }
+        run.world.quiet = false;
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.healthy_voters(), 3, "seed {seed}");
+    }
+}
