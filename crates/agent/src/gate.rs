@@ -212,7 +212,7 @@ fn recover_serving(args: &Gate, recovery: &Recovery, held: &Held, stop: &Stop) -
             Ok(String::new())
         }
         Ok(Err(Failure::Kept(why))) => {
-            log(Level::Error, "the recovery failed", &json!({"error": why}));
+            log(Level::Warn, "the recovery failed", &json!({"error": why}));
             Ok(format!("; the recovery failed: {why}"))
         }
         Ok(Err(Failure::Swap(fault))) => Err(fault),

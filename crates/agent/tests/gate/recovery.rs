@@ -162,26 +162,52 @@ fn the_others_are_regrown_with_their_old_data_set_aside() {
 /// etcd keeps alarms over a restore, in the name of the old member.
 #[test]
 fn an_alarm_of_the_old_member_is_listed_and_can_be_taken_off_by_its_id() {
-    for etcd in binaries() {
-        let mut member = Member::new(&etcd, "m0");
+    for (etcd, kind) in binaries()
+        .iter()
+        .flat_map(|etcd| ["NOSPACE", "CORRUPT"].map(|kind| (etcd, kind)))
+    {
+        let mut member = Member::new(etcd, "m0");
         let process = member.found();
         let old = member.status();
         let id = u64::from_str_radix(&old.member_id, 16).unwrap().to_string();
-        let alarm = |action: &str| json!({"action": action, "memberID": id, "alarm": "NOSPACE"});
+        let alarm = |action: &str| json!({"action": action, "memberID": id, "alarm": kind});
         member.call("maintenance/alarm", &alarm("ACTIVATE"));
         drop(process);
         member.raise_fence();
         let _process = member.start();
         member.grant_recovery(&old);
-        await_some("an answer", || {
-            member.try_call("kv/range", &json!({"key": "AA=="}))
+        let listed = await_some("an answer", || {
+            member.try_call("maintenance/alarm", &json!({}))
         });
         assert_ne!(member.status().member_id, old.member_id);
-        let listed = member.call("maintenance/alarm", &json!({}));
         assert_eq!(listed["alarms"][0]["memberID"], id.as_str(), "{listed}");
         member.call("maintenance/alarm", &alarm("DEACTIVATE"));
         member.await_serving();
         member.put("later", "x");
+    }
+}
+
+/// Nobody's password is needed, and nobody gets in without one afterwards.
+#[test]
+fn users_and_roles_survive() {
+    for etcd in binaries() {
+        let mut member = Member::new(&etcd, "m0");
+        let process = member.found();
+        let old = member.status();
+        let root = json!({"name": "root", "password": "secret"});
+        member.call("auth/user/add", &root);
+        member.call("auth/role/add", &json!({"name": "root"}));
+        member.call("auth/user/grant", &json!({"user": "root", "role": "root"}));
+        member.call("auth/enable", &json!({}));
+        drop(process);
+        member.raise_fence();
+        let _process = member.start();
+        member.grant_recovery(&old);
+        await_some("a token", || member.try_call("auth/authenticate", &root));
+        let body = json!({"key": "Zm9v"}).to_string();
+        let (status, refusal) = request(member.client, "POST /v3/kv/range", &body).unwrap();
+        assert_ne!(status, 200, "{refusal}");
+        assert!(refusal.contains("user name is empty"), "{refusal}");
     }
 }
 

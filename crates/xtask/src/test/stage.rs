@@ -244,17 +244,20 @@ fn stories() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// A directory with `3.5.35/etcd` and so on, as the tests want it.
+/// A directory with `3.5.35/etcd`, its etcdutl beside it, and so on, as the tests want it.
 fn etcd_binaries(layout: &Layout) -> Result<PathBuf> {
     let directory = layout.cache().join("etcd-binaries");
-    for version in ETCDS {
-        let (binary, place) = (layout.bin("etcd", version), directory.join(version));
+    for (version, tool) in ETCDS
+        .iter()
+        .flat_map(|version| ["etcd", "etcdutl"].map(|tool| (version, tool)))
+    {
+        let (binary, place) = (layout.bin(tool, version), directory.join(version));
         ensure!(
             binary.is_file(),
-            "etcd {version} is not built\nhint: `cargo xtask cluster build`"
+            "{tool} {version} is not built\nhint: `cargo xtask cluster build`"
         );
         std::fs::create_dir_all(&place)?;
-        let link = place.join("etcd");
+        let link = place.join(tool);
         if std::fs::read_link(&link).is_ok_and(|present| present == binary) {
             continue;
         }
