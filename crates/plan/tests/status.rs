@@ -213,7 +213,7 @@ proptest! {
     #[test]
     fn nothing_is_wrong_only_while_every_voter_is_known_to_be_healthy(scene in scene(), done in outcomes()) {
         let (decision, new) = judged(&scene, done);
-        let runs = scene.size > 0 && scene.formed && !matches!(decision.step, Step::ApplyObjects(_));
+        let runs = scene.size > 0 && scene.formed && !scene.ending && !matches!(decision.step, Step::ApplyObjects(_));
         if runs && !is_true(&new, ConditionType::Degraded) {
             let exists = |slot: &&Slot| slot.does != Does::Absent;
             let young = scene.slots.iter().filter(exists).all(|slot| slot.age < 10);
