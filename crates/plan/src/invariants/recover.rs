@@ -4,7 +4,7 @@ use gate::State;
 
 use super::{Violation, ensure};
 use crate::cluster::recover::{founded, is_proved, most_advanced};
-use crate::observed::{Latched, Observed, Pod, Process, parse_id};
+use crate::observed::{Latched, NodeState, Observed, Pod, Process, parse_id};
 
 /// It begins by a person's word for this very cluster, or by proof, and only in another life; it names a survivor once;
 /// it ends when that survivor serves another cluster.
@@ -30,6 +30,10 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             let chosen = now.survivor.as_ref().filter(|_| before.survivor.is_none());
             let best = most_advanced(observed, before).map(|n| observed.member_name(n));
             ensure(
+                chosen.is_none() || everybody_was_heard(observed),
+                Violation::Unknown,
+            )?;
+            ensure(
                 chosen.is_none_or(|chosen| Some(&chosen.member) == best.as_ref()),
                 Violation::LastCopy,
             )
@@ -42,6 +46,19 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             )
         }
     }
+}
+
+/// Whoever has a volume has shown what is on it, or is known to be out of reach.
+fn everybody_was_heard(observed: &Observed) -> bool {
+    observed.claims.iter().all(|(ordinal, claim)| {
+        let pod = observed.pods.get(ordinal);
+        let home = observed.homes.get(ordinal);
+        let away = home.is_some_and(|home| home.state != NodeState::Fine);
+        pod.is_some_and(|pod| pod.held().is_some())
+            || away
+            || claim.lost.is_some()
+            || claim.terminating
+    })
 }
 
 /// One survivor, the one that was written down, on the claim that was written down, while nothing of the old cluster

@@ -1,0 +1,223 @@
+//! Tests of the tests: operators that replace or recover wrongly, in one way each. Every one of them is caught by the
+//! check before the act, and where its mistake can do harm also by what the world records when that check is off.
+#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
+
+use api::v1alpha1::status::{RecoveryIntent, RetireIntent, Survivor};
+use gate::{Action, Grant, State};
+use plan::invariants::Violation;
+use plan::observed::{Latched, NodeState, format_id};
+use plan::{Observed, Step};
+use testkit::Run;
+use testkit::mutant::{Mutant, decide_as};
+use testkit::story::settled;
+
+/// A cluster of which one member, or two of three, fell silent or are gone.
+fn stories(mutant: Mutant) -> Vec<String> {
+    let mut refused = Vec::new();
+    for seed in 0..12 {
+        for (gone, state) in [
+            (1, NodeState::OutOfService),
+            (2, NodeState::OutOfService),
+            (1, NodeState::Fine),
+        ] {
+            let wrong = |observed: &Observed| decide_as(mutant, observed);
+            let mut world = settled(3, 6, seed).world;
+            let id = *world.clusters.first_key_value().unwrap().0;
+            world.quiet = true;
+            world.write(id, 3000);
+            if state == NodeState::Fine {
+                world.freeze(0, true);
+            }
+            for ordinal in 0..gone {
+                world.set_node(ordinal, state);
+            }
+            if gone == 2 && seed % 2 == 0 {
+                world.set_node(0, NodeState::Fine);
+                world.empty_volume(0);
+                world.damage_volume(1);
+            }
+            if seed % 3 == 0 {
+                world.approve_recovery();
+            }
+            let mut run = Run::with(world, &wrong);
+            run.turns(120);
+            refused.extend(run.refused.iter().map(|(what, _)| format!("{what:?}")));
+        }
+    }
+    refused
+}
+
+fn refused_as(mutant: Mutant, violation: &Violation) {
+    let refused = stories(mutant);
+    assert!(refused.contains(&format!("{violation:?}")), "{refused:?}");
+}
+
+fn latch(observed: &Observed, change: impl FnOnce(&mut Latched)) -> Step {
+    let mut latched = observed.cluster.latched.clone();
+    change(&mut latched);
+    Step::Latch(latched)
+}
+
+/// Invariant 7: replaces whoever is silent, whatever is known of its node.
+fn replaces_who_is_silent(observed: &Observed) -> Option<Step> {
+    let list = observed.etcd.members.as_ref()?;
+    list.voters().find_map(|voter| {
+        let ordinal = observed.ordinal_of(voter)?;
+        if observed.serving_as(voter.id).is_some() {
+            return None;
+        }
+        let intent = RetireIntent {
+            member: observed.member_name(ordinal),
+            member_id: format_id(voter.id),
+            claim_uid: observed.claims.get(&ordinal)?.uid.clone(),
+            replaced: Some("it does not answer".to_owned()),
+        };
+        let written = observed.cluster.latched.retiring.contains(&intent);
+        Some(if written {
+            let id = voter.id;
+            Step::RetireMember { id, ordinal }
+        } else {
+            latch(observed, |latched| latched.retiring = vec![intent])
+        })
+    })
+}
+
+/// Invariant 5: deletes the pod of a member that is still listed.
+fn frees_before_the_member(observed: &Observed) -> Option<Step> {
+    observed.pods.iter().find_map(|(ordinal, pod)| {
+        observed.member_of(*ordinal)?;
+        observed.homes.get(ordinal)?;
+        Some(Step::FreePod {
+            ordinal: *ordinal,
+            uid: pod.uid.clone(),
+            force: true,
+        })
+    })
+}
+
+fn lost(observed: &Observed) -> Option<u64> {
+    let latched = &observed.cluster.latched;
+    latched
+        .cluster_id
+        .filter(|_| observed.etcd.members.is_none())
+}
+
+/// Begins to recover without a word and without proof.
+fn recovers_unasked(observed: &Observed) -> Option<Step> {
+    let cluster = lost(observed)?;
+    let begun = observed.cluster.latched.recovery.is_some();
+    (!begun && observed.cluster.recover.is_none()).then(|| {
+        latch(observed, |latched| {
+            latched.incarnation += 1;
+            latched.fence = Some(latched.incarnation);
+            latched.recovery = Some(RecoveryIntent {
+                cluster_id: format_id(cluster),
+                survivor: None,
+            });
+        })
+    })
+}
+
+/// Whoever is last goes on, however short its log.
+fn goes_on_with_the_last(observed: &Observed) -> Option<Step> {
+    let recovery = observed.cluster.latched.recovery.clone()?;
+    let waits = |state: State| state == State::Fenced;
+    let mut fenced = observed.pods.iter().rev();
+    let (ordinal, _) = fenced.find(|(_, pod)| pod.held().is_some_and(|r| waits(r.state)))?;
+    let claim_uid = observed.claims.get(ordinal)?.uid.clone();
+    recovery.survivor.is_none().then(|| {
+        let member = observed.member_name(*ordinal);
+        latch(observed, |latched| {
+            latched.recovery = Some(RecoveryIntent {
+                survivor: Some(Survivor { member, claim_uid }),
+                ..recovery
+            });
+        })
+    })
+}
+
+/// Lets everybody who is left found a cluster of its own.
+fn lets_everybody_found(observed: &Observed) -> Option<Step> {
+    let latched = &observed.cluster.latched;
+    latched.recovery.as_ref()?;
+    observed.pods.iter().find_map(|(ordinal, pod)| {
+        let report = pod.held().filter(|report| report.state == State::Fenced)?;
+        let data = report.data.as_ref().filter(|_| !pod.is_granted())?;
+        Some(Step::Grant {
+            ordinal: *ordinal,
+            pod_uid: pod.uid.clone(),
+            grant: Grant {
+                nonce: report.nonce.clone(),
+                cluster_uid: observed.cluster.uid.clone(),
+                incarnation: latched.incarnation,
+                action: Action::Recover {
+                    token: format!("{}-{}", observed.cluster.uid, latched.incarnation),
+                    initial_cluster: String::new(),
+                    member_id: data.member_id.clone(),
+                    cluster_id: data.cluster_id.clone(),
+                    bump_revision: 1,
+                },
+            },
+        })
+    })
+}
+
+#[test]
+fn replacing_who_is_merely_silent_is_refused() {
+    refused_as(replaces_who_is_silent, &Violation::Unknown);
+}
+
+#[test]
+fn freeing_a_pod_before_its_member_is_refused() {
+    refused_as(frees_before_the_member, &Violation::DataBeforeMember);
+}
+
+#[test]
+fn recovering_without_a_word_is_refused() {
+    refused_as(recovers_unasked, &Violation::NotAskedFor);
+}
+
+/// Two of five are left, one of which may have less than the other.
+fn two_left(mutant: Mutant, unchecked: bool) -> (Vec<Violation>, Vec<String>) {
+    let (mut refused, mut harm) = (Vec::new(), Vec::new());
+    let wrong = |observed: &Observed| decide_as(mutant, observed);
+    for seed in 0..20 {
+        let mut world = settled(5, 6, seed).world;
+        let id = *world.clusters.first_key_value().unwrap().0;
+        world.quiet = true;
+        world.write(id, 3000);
+        for ordinal in [0, 2, 3] {
+            world.set_node(ordinal, NodeState::Deleted);
+        }
+        world.approve_recovery();
+        let mut run = Run::with(world, &wrong);
+        run.unchecked = unchecked;
+        run.turns(150);
+        refused.extend(run.refused.into_iter().map(|(what, _)| what));
+        harm.extend(run.world.violations);
+    }
+    (refused, harm)
+}
+
+#[test]
+fn going_on_with_a_shorter_log_is_refused_and_would_lose_writes() {
+    let (refused, _) = two_left(goes_on_with_the_last, false);
+    assert!(refused.contains(&Violation::LastCopy), "{refused:?}");
+    assert!(refused.contains(&Violation::Unknown), "{refused:?}");
+    let (_, harm) = two_left(goes_on_with_the_last, true);
+    assert!(
+        harm.iter().any(|what| what.contains("passed over")),
+        "{harm:?}"
+    );
+}
+
+#[test]
+fn two_survivors_that_found_are_refused_and_would_fork() {
+    let (refused, _) = two_left(lets_everybody_found, false);
+    assert!(refused.contains(&Violation::SecondBootstrap), "{refused:?}");
+    let (_, harm) = two_left(lets_everybody_found, true);
+    assert!(
+        harm.iter().any(|what| what.contains("second bootstrap")),
+        "{harm:?}"
+    );
+}
