@@ -78,7 +78,7 @@ fn prepare(
     directory: &Path,
     outside: &Outside<'_>,
 ) -> Result<(), String> {
-    let tools = Tools::new(&args.etcd, outside)?;
+    let tools = Tools::new(args, outside)?;
     let made = DirBuilder::new().mode(0o700).create(directory);
     made.map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
 

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::Outside;
 use crate::{
+    args::Gate,
     permit::Recovery,
     probe,
     telemetry::{Level, log},
@@ -34,6 +35,8 @@ const NOWHERE: &str = "http://127.0.0.1:1";
 /// The tools of one recovery.
 pub(super) struct Tools<'a> {
     etcd: &'a Path,
+    /// Flags of the pod that decide how the log is read.
+    flags: Vec<&'a String>,
     etcdutl: PathBuf,
     outside: &'a Outside<'a>,
 }
@@ -51,10 +54,14 @@ pub(crate) fn find_etcdutl(etcd: &Path) -> Result<PathBuf, String> {
 }
 
 impl<'a> Tools<'a> {
-    pub(super) fn new(etcd: &'a Path, outside: &'a Outside<'a>) -> Result<Self, String> {
+    pub(super) fn new(args: &'a Gate, outside: &'a Outside<'a>) -> Result<Self, String> {
+        // Where entries are applied etcd counts learners once more: with a lower limit than the log was written under it
+        // skips a member, and ends when it meets that one's name.
+        let counts = |flag: &&String| flag.contains("max-learners=");
         Ok(Self {
-            etcd,
-            etcdutl: find_etcdutl(etcd)?,
+            etcd: &args.etcd,
+            flags: args.flags.iter().filter(counts).collect(),
+            etcdutl: find_etcdutl(&args.etcd)?,
             outside,
         })
     }
@@ -77,6 +84,7 @@ impl<'a> Tools<'a> {
             "--advertise-client-urls=http://127.0.0.1:0",
             "--quota-backend-bytes=-1",
         ]);
+        command.args(&self.flags);
         command.arg(format!("--listen-metrics-urls=http://127.0.0.1:{port}"));
         command.arg(format!("--data-dir={}", data.display()));
         let mut etcd = spawn("etcd", command)?;

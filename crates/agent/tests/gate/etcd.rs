@@ -90,6 +90,18 @@ impl Member {
             format!("--advertise-client-urls=http://127.0.0.1:{client}"),
             format!("--listen-metrics-urls=http://127.0.0.1:{}", self.pod.port),
         ]
+        .into_iter()
+        .chain(
+            self.allows_many_learners()
+                .then(|| "--max-learners=8".to_owned()),
+        )
+        .collect()
+    }
+
+    /// 3.5 takes one at a time.
+    pub(crate) fn allows_many_learners(&self) -> bool {
+        let mut parts = self.etcd.components();
+        !parts.any(|part| part.as_os_str().to_string_lossy().starts_with("3.5."))
     }
 
     pub(crate) fn start(&self) -> Process {

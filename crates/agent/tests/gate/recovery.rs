@@ -52,6 +52,28 @@ fn a_survivor_of_three_becomes_another_cluster_with_all_its_keys() {
     }
 }
 
+/// So every cluster of ours has grown; without its limit of learners etcd does not get through its own log.
+#[test]
+fn a_survivor_that_joined_with_another_is_recovered() {
+    for etcd in binaries() {
+        if !Member::new(&etcd, "m").allows_many_learners() {
+            continue;
+        }
+        for place in [0, 2] {
+            let mut three = Three::grown(&etcd);
+            three.members[0].put("kept", "x");
+            let old = three.members[place].status();
+            three.stop("KILL");
+            let survivor = three.leave(place);
+            let files = Files::read(&survivor.data().join("member"));
+            let _process = survivor.start();
+            let report = survivor.grant_recovery(&old);
+            survivor.assert_recovered(&old, &report, &files);
+            assert_eq!(survivor.keys().len(), 1);
+        }
+    }
+}
+
 /// A crash leaves such a log: what was appended and acknowledged to the leader, which then answered the
 /// client, lies above the commit index that this member knew, and is not in its database.
 #[test]

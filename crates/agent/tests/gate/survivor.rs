@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     etcd::{Member, Status},
-    support::{Pod, Process, UID, await_some},
+    support::{Pod, Process, UID, await_some, request},
 };
 
 /// How far a recovery raises the revision.
@@ -35,6 +35,36 @@ impl Three {
         three
     }
 
+    /// Grown as the operator does it: one founds, the others are added at once, as learners, and promoted.
+    pub(crate) fn grown(etcd: &Path) -> Self {
+        let members = ["m0", "m1", "m2"].map(|name| Member::new(etcd, name));
+        let mut processes = Vec::new();
+        let [first, rest @ ..] = &members;
+        processes.push(start(first, &first.initial_cluster(), "new"));
+        first.await_serving();
+        let mut ids = Vec::new();
+        for member in rest {
+            let url = format!("http://127.0.0.1:{}", member.peer);
+            let body = json!({"peerURLs": [url], "isLearner": true});
+            let added = first.call("cluster/member/add", &body);
+            ids.push(added["member"]["ID"].clone());
+        }
+        let all = members.each_ref().map(Member::initial_cluster).join(",");
+        for member in rest {
+            processes.push(start(member, &all, "existing"));
+            let learns = "GET /health?serializable=true";
+            await_some("the learner", || request(member.client, learns, ""));
+        }
+        for id in ids {
+            let body = json!({"ID": id}).to_string();
+            await_some("the promotion", || {
+                let asked = request(first.client, "POST /v3/cluster/member/promote", &body);
+                asked.filter(|(_, answer)| answer.contains("members"))
+            });
+        }
+        Self { members, processes }
+    }
+
     pub(crate) fn start(&mut self) {
         let all = self
             .members
@@ -42,15 +72,7 @@ impl Three {
             .map(Member::initial_cluster)
             .join(",");
         for member in &self.members {
-            let mut command = Command::new(&member.etcd);
-            command
-                .args(member.flags())
-                .arg(format!("--data-dir={}", member.data().display()))
-                .arg(format!("--initial-cluster={all}"))
-                .arg(format!("--initial-cluster-token={UID}-1"))
-                .stdin(Stdio::null())
-                .stderr(fs::File::create(member.pod.path("log")).unwrap());
-            self.processes.push(Process::spawn(command));
+            self.processes.push(start(member, &all, "new"));
         }
         for member in &self.members {
             member.await_serving();
@@ -93,6 +115,19 @@ impl Three {
         member.raise_fence();
         member
     }
+}
+
+fn start(member: &Member, initial_cluster: &str, state: &str) -> Process {
+    let mut command = Command::new(&member.etcd);
+    command
+        .args(member.flags())
+        .arg(format!("--data-dir={}", member.data().display()))
+        .arg(format!("--initial-cluster={initial_cluster}"))
+        .arg(format!("--initial-cluster-state={state}"))
+        .arg(format!("--initial-cluster-token={UID}-1"))
+        .stdin(Stdio::null())
+        .stderr(fs::File::create(member.pod.path("log")).unwrap());
+    Process::spawn(command)
 }
 
 impl Member {
