@@ -86,6 +86,12 @@ pub enum Cause {
     /// The members' data differ.
     #[error("the cluster is corrupt")]
     Corrupt,
+    /// The revision was compacted already, by whomever.
+    #[error("the revision was compacted already")]
+    Compacted,
+    /// The revision lies ahead of what the member has.
+    #[error("the revision is not there yet")]
+    FutureRevision,
     /// The cluster cannot be downgraded to that version: only to the minor before its own.
     #[error("the cluster cannot be downgraded to this version")]
     InvalidDowngradeTarget,
@@ -149,6 +155,8 @@ impl Cause {
             | Self::BadTransferee
             | Self::NoSpace
             | Self::Corrupt
+            | Self::Compacted
+            | Self::FutureRevision
             | Self::InvalidDowngradeTarget
             | Self::DowngradeInProgress
             | Self::NoDowngrade
@@ -190,6 +198,10 @@ fn from_etcd(code: Code, text: &str) -> Option<Cause> {
             Some(Cause::InvalidDowngradeTarget)
         }
         (Code::DataLoss, "corrupt cluster") => Some(Cause::Corrupt),
+        (Code::OutOfRange, "mvcc: required revision has been compacted") => Some(Cause::Compacted),
+        (Code::OutOfRange, "mvcc: required revision is a future revision") => {
+            Some(Cause::FutureRevision)
+        }
         _ => None,
     }
 }

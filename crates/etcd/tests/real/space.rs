@@ -1,0 +1,159 @@
+//! A quota that is used up, and the way back: compact, defragment, disarm.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use etcd::{Alarm, AlarmKind, Cause, Member};
+
+use crate::cluster::{eventually, handles, serving};
+use crate::process::{Seat, line};
+
+const QUOTA: u64 = 16 << 20;
+const QUOTA_FLAG: &str = "--quota-backend-bytes=16777216";
+/// History that is kept.
+const KEPT: i64 = 20;
+
+/// Overwrites a few keys until etcd refuses; the last revision.
+async fn fill(member: &Member) -> i64 {
+    let value = vec![b'x'; 256 << 10];
+    let mut revision = 0;
+    for round in 0..1000 {
+        let key = format!("key-{}", round % 4);
+        match member.put(key.as_bytes(), &value).await {
+            Ok(written) => revision = written,
+            Err(error) => {
+                assert!(matches!(error.cause, Cause::NoSpace), "{error:?}");
+                return revision;
+            }
+        }
+    }
+    panic!("the quota was never reached");
+}
+
+/// What a member says of its alarms, whatever the spaces between the words.
+async fn told(member: &Member) -> Vec<String> {
+    let errors = member.status().await.unwrap().errors;
+    let words = |line: &String| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    errors.iter().map(words).collect()
+}
+
+async fn comes_back(members: &[Member], binary: &PathBuf) {
+    let revision = fill(&members[0]).await;
+    let ids: Vec<u64> = {
+        let mut ids = Vec::new();
+        for member in members {
+            ids.push(member.status().await.unwrap().member_id);
+        }
+        ids
+    };
+    let alarms = eventually("the alarm stands", async || {
+        Some(members[0].alarms().await.unwrap()).filter(|alarms| !alarms.is_empty())
+    })
+    .await;
+    for alarm in &alarms {
+        assert_eq!(alarm.kind, AlarmKind::NoSpace);
+        assert!(ids.contains(&alarm.member_id));
+    }
+    // Every member tells of it, in the words that the operator reads.
+    let words = format!("memberID:{} alarm:NOSPACE", alarms[0].member_id);
+    for member in members {
+        eventually("each tells of the alarm", async || {
+            told(member).await.contains(&words).then_some(())
+        })
+        .await;
+        let status = member.status().await.unwrap();
+        let known = (line(binary) != "3.5").then_some(QUOTA);
+        assert_eq!(status.db_size_quota, known);
+        // Files of the same data differ a little; one of them is at the quota.
+        assert!(status.db_size > QUOTA / 2, "{status:?}");
+        assert!(status.revision >= revision, "{status:?}");
+    }
+    // Reads go on, and so does the member list.
+    members[0].read_linearizable().await.unwrap();
+    // An alarm of nobody is nobody's.
+    let nobody = Alarm {
+        member_id: 0,
+        kind: AlarmKind::NoSpace,
+    };
+    members[0].disarm(nobody).await.unwrap();
+    assert_eq!(members[0].alarms().await.unwrap(), alarms);
+
+    let floor = revision - KEPT;
+    // What a compaction frees shows in the status of the member that was asked, and in that of the others only after
+    // their next write. So each is asked, and each for one revision more.
+    for (revision, member) in (floor - 10..).zip(members) {
+        let patient = member.clone().with_deadline(Duration::from_secs(60));
+        patient.compact(revision, true).await.unwrap();
+        let status = member.status().await.unwrap();
+        assert!(status.db_size_in_use < QUOTA * 7 / 10, "{status:?}");
+    }
+    members[0].compact(floor, true).await.unwrap();
+    let again = members[0].compact(floor, true).await.unwrap_err();
+    assert!(matches!(again.cause, Cause::Compacted), "{again:?}");
+    let ahead = members[0].compact(revision + 1000, true).await.unwrap_err();
+    assert!(matches!(ahead.cause, Cause::FutureRevision), "{ahead:?}");
+    for member in members {
+        let patient = member.clone().with_deadline(Duration::from_secs(60));
+        patient.defragment().await.unwrap();
+        let status = member.status().await.unwrap();
+        assert!(status.db_size < QUOTA * 7 / 10, "{status:?}");
+        // What a second one could win is too little to be worth it.
+        let waste = status.db_size.saturating_sub(status.db_size_in_use);
+        assert!(
+            waste < 1 << 20 || waste * 10 < status.db_size,
+            "{waste} of {status:?}"
+        );
+    }
+    // Room alone does not bring writes back.
+    let still = members[0].put(b"key", b"value").await.unwrap_err();
+    assert!(matches!(still.cause, Cause::NoSpace), "{still:?}");
+    for alarm in alarms {
+        members[0].disarm(alarm).await.unwrap();
+        members[0].disarm(alarm).await.unwrap();
+    }
+    assert_eq!(members[0].alarms().await.unwrap(), []);
+    for member in members {
+        eventually("nobody tells of it any more", async || {
+            told(member).await.is_empty().then_some(())
+        })
+        .await;
+    }
+    members[0].put(b"key", b"value").await.unwrap();
+}
+
+pub(crate) async fn a_lone_member_gets_its_space_back(binary: PathBuf) {
+    let seat = Seat::new("c-0");
+    let _process = seat.start_with(&binary, &[&seat], &[QUOTA_FLAG]);
+    let members = handles([&seat]);
+    serving(&members[0]).await;
+    comes_back(&members, &binary).await;
+}
+
+pub(crate) async fn three_members_get_their_space_back(binary: PathBuf) {
+    let seats = ["c-0", "c-1", "c-2"].map(Seat::new);
+    let [first, second, third] = &seats;
+    let all = [first, second, third];
+    let _processes = all.map(|seat| seat.start_with(&binary, &all, &[QUOTA_FLAG]));
+    let members = handles(all);
+    for member in &members {
+        serving(member).await;
+    }
+    comes_back(&members, &binary).await;
+    // The same data has the same hash, at one revision after one compaction.
+    let mut revisions = Vec::new();
+    for member in &members {
+        member.read_linearizable().await.unwrap();
+        revisions.push(member.status().await.unwrap().revision);
+    }
+    let common = *revisions.iter().min().unwrap();
+    let mut hashes = Vec::new();
+    for member in &members {
+        let hash = member.hash_kv(common).await.unwrap();
+        assert_eq!(hash.revision, common);
+        assert!(hash.compact_revision > 0);
+        hashes.push(hash);
+    }
+    assert!(hashes.iter().all(|hash| *hash == hashes[0]), "{hashes:?}");
+    let past = members[0].hash_kv(1).await.unwrap_err();
+    assert!(matches!(past.cause, Cause::Compacted), "{past:?}");
+}
