@@ -2,6 +2,7 @@
 //! API server has refused most nonsense already ([`crate::rules`]); what was stored before those rules
 //! existed is judged here.
 
+mod maintenance;
 mod pod;
 mod storage;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use crate::v1alpha1::cluster::{Debug, EtcdClusterSpec, Resources};
 use crate::v1alpha1::etcd::Etcd;
 use crate::{EtcdVersion, Quantity};
 
+pub use maintenance::{DailyWindow, MaintenanceIntent};
 pub use pod::PodIntent;
 pub use storage::StorageIntent;
 
@@ -58,6 +60,8 @@ pub struct ClusterIntent {
     pub allow_intermediate: bool,
     /// How long a node may be silent before its member is replaced, in seconds.
     pub node_patience: i64,
+    /// How the database is kept in shape.
+    pub maintenance: MaintenanceIntent,
     /// The last wish that every member be restarted, from an annotation of the object and not from its spec:
     /// whoever parses a spec adds it.
     pub restarted_at: Option<String>,
@@ -80,6 +84,11 @@ pub enum InvalidSpec {
     /// Storage size.
     #[error("spec.storage.size is {0:?}: write a quantity such as 10Gi")]
     StorageSize(String),
+    /// Maintenance window.
+    #[error(
+        "spec.maintenance.window is {0:?}: write a start such as 02:00, in UTC, and 1 to 24 hours"
+    )]
+    Window(String),
     /// Another quantity.
     #[error("spec.etcd.{field} is {text:?}: write a quantity such as 2Gi")]
     Quantity {
@@ -121,6 +130,7 @@ impl ClusterIntent {
                 .as_ref()
                 .and_then(|recovery| recovery.node_patience_seconds)
                 .map_or(DEFAULT_NODE_PATIENCE, i64::from),
+            maintenance: maintenance::parse(spec.maintenance.as_ref())?,
             restarted_at: None,
         })
     }

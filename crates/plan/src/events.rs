@@ -4,7 +4,7 @@ use api::Reason;
 use api::v1alpha1::status::Phase;
 
 use crate::decision::{Decision, Step};
-use crate::observed::Observed;
+use crate::observed::{AlarmKind, Observed};
 use crate::status::Outcome;
 
 /// One event.
@@ -79,6 +79,21 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             Reason::Downgrading,
             format!("etcd prepares its data for 3.{to}"),
         ),
+        Step::Defragment { ordinal, .. } => (
+            Reason::MemberDefragmented,
+            format!("defragmented {}", name(ordinal)),
+        ),
+        Step::Compact { revision } => (
+            Reason::HistoryCompacted,
+            format!("forgot what is older than revision {revision}, to make room"),
+        ),
+        Step::Disarm { alarm } => {
+            let what = match alarm.kind {
+                AlarmKind::NoSpace => "NOSPACE: every database has room again",
+                AlarmKind::Corrupt => "CORRUPT: the data of every voter is alike",
+            };
+            (Reason::AlarmDisarmed, format!("took back the alarm {what}"))
+        }
         Step::Nothing
         | Step::Wait
         | Step::Refuse

@@ -11,6 +11,7 @@ mod members;
 mod nodes;
 pub mod observe;
 mod others;
+pub mod space;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +71,8 @@ pub struct World {
     pub conversion: u64,
     /// The class of the volumes can expand them.
     pub expandable: bool,
+    /// The databases.
+    pub upkeep: space::Upkeep,
     /// Nodes that are not well.
     pub nodes: BTreeMap<String, NodeState>,
     untried_for: u32,
@@ -308,6 +311,7 @@ impl World {
             most_untried: 0,
             conversion: 30,
             expandable: true,
+            upkeep: space::Upkeep::default(),
             nodes: BTreeMap::new(),
             untried_for: 0,
             restarted: BTreeSet::new(),
@@ -331,6 +335,7 @@ impl World {
         self.count_restarted();
         self.count_untried();
         self.run_resizer();
+        self.run_space();
         self.run_client();
     }
 

@@ -6,9 +6,11 @@ use api::Reason;
 use api::v1alpha1::status::RetireIntent;
 
 use crate::cluster::membership::{can_lose, starting};
-use crate::cluster::shrink;
+use crate::cluster::{corrupt, shrink};
 use crate::decision::{Decision, SOON, Step};
-use crate::observed::{Leaving, Member, MemberList, NodeState, Observed, format_id, parse_id};
+use crate::observed::{
+    Leaving, Member, MemberList, NodeState, Observed, Pod, Process, format_id, parse_id,
+};
 
 pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
     go_on(observed, list).or_else(|| begin(observed, list))
@@ -16,8 +18,12 @@ pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision>
 
 /// Why a member can never come back; `None` while it serves, may return, or nothing is known.
 pub(crate) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Option<String> {
-    let serves = |pod: &crate::observed::Pod| pod.serving().is_some() || pod.held().is_some();
-    if observed.serving_as(member.id).is_some() || observed.pods.get(&ordinal).is_some_and(serves) {
+    if let Some(differs) = corrupt::diagnose(observed, member) {
+        return Some(differs);
+    }
+    let answers = |pod: &Pod| pod.process != Process::Unknown;
+    let pod = observed.pods.get(&ordinal);
+    if observed.serving_as(member.id).is_some() || pod.is_some_and(answers) {
         return None;
     }
     let lost = observed.claims.get(&ordinal)?.lost.as_ref();
@@ -65,12 +71,19 @@ fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
         if leaving.listed == Some(false) {
             return free(observed, &leaving);
         }
-        let member = observed.member_of(leaving.ordinal)?;
+        // Whoever is not asked for any more leaves by the rules for that.
+        let size = observed.cluster.intent.as_ref().ok()?.size;
+        let member = observed
+            .member_of(leaving.ordinal)
+            .filter(|_| leaving.ordinal < size)?;
         if !is_due(observed, &leaving) || !can_lose(observed, list, member) {
             return None;
         }
         if let Some(open) = other_grant(observed, leaving.ordinal) {
             return Some(starting(observed, open));
+        }
+        if let Some(first) = corrupt::hand_over(observed, list, (leaving.ordinal, member)) {
+            return Some(first);
         }
         let step = Step::RetireMember {
             id: member.id,

@@ -186,6 +186,8 @@ impl Scene {
             log_line: self.formed.then_some(self.minor),
             renewing: false,
             ending: self.ending,
+            compacted: self.compacted,
+            defragmenting: self.defragmenting.map(|n| names::member(NAME, n)),
         }
     }
 
@@ -322,7 +324,7 @@ impl Scene {
                 leader,
                 raft_index: applied_index,
                 applied_index,
-                errors: Vec::new(),
+                errors: self.errors(),
                 view: Some(if slot.informed {
                     ids.clone()
                 } else {
@@ -332,6 +334,8 @@ impl Scene {
                 // 3.5 does not tell.
                 storage: (version.minor > 5).then(|| slot.format.unwrap_or(self.format)),
                 downgrade: self.downgrade,
+                space: slot.fill.space(),
+                hash: slot.differs.hash(),
             })
         };
         match slot.does {

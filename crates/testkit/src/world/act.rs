@@ -66,6 +66,9 @@ impl World {
                 | Step::FreePod { .. }
                 | Step::RetireMember { .. }
                 | Step::Downgrade { .. }
+                | Step::Defragment { .. }
+                | Step::Compact { .. }
+                | Step::Disarm { .. }
         );
         if guarded && look.revision != self.object.revision {
             return Ok(Outcome::NotNow("it has changed since".to_owned()));
@@ -93,7 +96,16 @@ impl World {
             }
             Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
             Step::MoveLeader { to, .. } => self.call(|world| world.move_leader(cluster, *to)),
-            Step::RetireMember { id, .. } => self.call(|world| world.member_remove(cluster, *id)),
+            Step::RetireMember { id, .. } => self.call(|world| {
+                world.note_removal(cluster, *id);
+                world.member_remove(cluster, *id)
+            }),
+            Step::Compact { revision } => self.call(|world| world.compact(cluster, *revision)),
+            Step::Defragment { id, .. } => {
+                let led = look.observed.leader() == Some(*id);
+                self.call(|world| world.defragment(*id, led))
+            }
+            Step::Disarm { alarm } => self.call(|world| world.disarm(cluster, *alarm)),
             Step::Downgrade { to } => self.call(|world| world.downgrade(cluster, *to)),
             Step::RemoveMember { id, ordinal, nonce } => {
                 self.remove(look, (*id, *ordinal, nonce), cluster)
