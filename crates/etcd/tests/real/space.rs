@@ -1,6 +1,6 @@
 //! A quota that is used up, and the way back: compact, defragment, disarm.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcd::{Alarm, AlarmKind, Cause, Member};
@@ -37,30 +37,10 @@ async fn told(member: &Member) -> Vec<String> {
     errors.iter().map(words).collect()
 }
 
-async fn comes_back(members: &[Member], binary: &PathBuf) {
+async fn comes_back(members: &[Member], binary: &Path) {
     let revision = fill(&members[0]).await;
-    let ids: Vec<u64> = {
-        let mut ids = Vec::new();
-        for member in members {
-            ids.push(member.status().await.unwrap().member_id);
-        }
-        ids
-    };
-    let alarms = eventually("the alarm stands", async || {
-        Some(members[0].alarms().await.unwrap()).filter(|alarms| !alarms.is_empty())
-    })
-    .await;
-    for alarm in &alarms {
-        assert_eq!(alarm.kind, AlarmKind::NoSpace);
-        assert!(ids.contains(&alarm.member_id));
-    }
-    // Every member tells of it, in the words that the operator reads.
-    let words = format!("memberID:{} alarm:NOSPACE", alarms[0].member_id);
+    let alarms = alarms_told(members).await;
     for member in members {
-        eventually("each tells of the alarm", async || {
-            told(member).await.contains(&words).then_some(())
-        })
-        .await;
         let status = member.status().await.unwrap();
         let known = (line(binary) != "3.5").then_some(QUOTA);
         assert_eq!(status.db_size_quota, known);
@@ -68,7 +48,7 @@ async fn comes_back(members: &[Member], binary: &PathBuf) {
         assert!(status.db_size > QUOTA / 2, "{status:?}");
         assert!(status.revision >= revision, "{status:?}");
     }
-    // Reads go on, and so does the member list.
+    // Reads go on.
     members[0].read_linearizable().await.unwrap();
     // An alarm of nobody is nobody's.
     let nobody = Alarm {
@@ -77,32 +57,9 @@ async fn comes_back(members: &[Member], binary: &PathBuf) {
     };
     members[0].disarm(nobody).await.unwrap();
     assert_eq!(members[0].alarms().await.unwrap(), alarms);
-
-    let floor = revision - KEPT;
-    // What a compaction frees shows in the status of the member that was asked, and in that of the others only after
-    // their next write. So each is asked, and each for one revision more.
-    for (revision, member) in (floor - 10..).zip(members) {
-        let patient = member.clone().with_deadline(Duration::from_secs(60));
-        patient.compact(revision, true).await.unwrap();
-        let status = member.status().await.unwrap();
-        assert!(status.db_size_in_use < QUOTA * 7 / 10, "{status:?}");
-    }
-    members[0].compact(floor, true).await.unwrap();
-    let again = members[0].compact(floor, true).await.unwrap_err();
-    assert!(matches!(again.cause, Cause::Compacted), "{again:?}");
-    let ahead = members[0].compact(revision + 1000, true).await.unwrap_err();
-    assert!(matches!(ahead.cause, Cause::FutureRevision), "{ahead:?}");
+    compact(members, revision - KEPT).await;
     for member in members {
-        let patient = member.clone().with_deadline(Duration::from_secs(60));
-        patient.defragment().await.unwrap();
-        let status = member.status().await.unwrap();
-        assert!(status.db_size < QUOTA * 7 / 10, "{status:?}");
-        // What a second one could win is too little to be worth it.
-        let waste = status.db_size.saturating_sub(status.db_size_in_use);
-        assert!(
-            waste < 1 << 20 || waste * 10 < status.db_size,
-            "{waste} of {status:?}"
-        );
+        defragment(member).await;
     }
     // Room alone does not bring writes back.
     let still = members[0].put(b"key", b"value").await.unwrap_err();
@@ -119,6 +76,63 @@ async fn comes_back(members: &[Member], binary: &PathBuf) {
         .await;
     }
     members[0].put(b"key", b"value").await.unwrap();
+}
+
+/// The alarms, once every member tells of them in the words that the operator reads.
+async fn alarms_told(members: &[Member]) -> Vec<Alarm> {
+    let mut ids = Vec::new();
+    for member in members {
+        ids.push(member.status().await.unwrap().member_id);
+    }
+    // Each at its quota raises its own, in its own time.
+    let alarms = eventually("every member tells of the alarms", async || {
+        let alarms = members[0].alarms().await.unwrap();
+        for member in members {
+            let told = told(member).await;
+            let is_told = |alarm: &Alarm| {
+                told.contains(&format!("memberID:{} alarm:NOSPACE", alarm.member_id))
+            };
+            if alarms.is_empty() || !alarms.iter().all(is_told) || told.len() != alarms.len() {
+                return None;
+            }
+        }
+        Some(alarms)
+    })
+    .await;
+    for alarm in &alarms {
+        assert_eq!(alarm.kind, AlarmKind::NoSpace);
+        assert!(ids.contains(&alarm.member_id));
+    }
+    alarms
+}
+
+/// What a compaction frees shows in the status of the member that was asked, and in that of the others only after their
+/// next write. So each is asked, and each for one revision more.
+async fn compact(members: &[Member], floor: i64) {
+    for (revision, member) in (floor - 10..).zip(members) {
+        let patient = member.clone().with_deadline(Duration::from_mins(1));
+        patient.compact(revision, true).await.unwrap();
+        let status = member.status().await.unwrap();
+        assert!(status.db_size_in_use < QUOTA * 7 / 10, "{status:?}");
+    }
+    members[0].compact(floor, true).await.unwrap();
+    let again = members[0].compact(floor, true).await.unwrap_err();
+    assert!(matches!(again.cause, Cause::Compacted), "{again:?}");
+    let ahead = members[0].compact(floor + 10_000, true).await.unwrap_err();
+    assert!(matches!(ahead.cause, Cause::FutureRevision), "{ahead:?}");
+}
+
+async fn defragment(member: &Member) {
+    let patient = member.clone().with_deadline(Duration::from_mins(1));
+    patient.defragment().await.unwrap();
+    let status = member.status().await.unwrap();
+    assert!(status.db_size < QUOTA * 7 / 10, "{status:?}");
+    // What a second one could win is too little to be worth it.
+    let waste = status.db_size.saturating_sub(status.db_size_in_use);
+    assert!(
+        waste < 1 << 20 || waste * 10 < status.db_size,
+        "{waste} of {status:?}"
+    );
 }
 
 pub(crate) async fn a_lone_member_gets_its_space_back(binary: PathBuf) {

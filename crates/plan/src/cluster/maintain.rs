@@ -181,8 +181,8 @@ fn human(bytes: u64) -> String {
 fn disarm(observed: &Observed, list: &MemberList, rooms: &[Room<'_>]) -> Option<Decision> {
     let alarm = no_space(observed)?;
     let all = rooms.len() == list.voters().count();
-    let roomy = rooms.iter().all(|room| room.fills(80) == Some(false));
-    (all && roomy).then(|| {
+    let spare = rooms.iter().all(|room| room.fills(80) == Some(false));
+    (all && spare).then(|| {
         let why = "every database has room again; etcd takes writes".to_owned();
         Decision::act(Step::Disarm { alarm }, Reason::NoSpace, why)
     })

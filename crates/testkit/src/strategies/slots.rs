@@ -22,17 +22,23 @@ const DOES: [Does; 14] = [
     Does::ServesStranger,
 ];
 
+const LISTED: [Listed; 5] = [
+    Listed::No,
+    Listed::No,
+    Listed::New,
+    Listed::Learner,
+    Listed::Voter,
+];
+
 /// One ordinal; healthy voters are likely, for without them nothing else is ever tried.
 pub fn slot() -> impl Strategy<Value = Slot> {
+    prop_oneof![3 => Just(Slot::voter()), 2 => Just(Slot::outdated()), 1 => growing(), 1 => leaving(), 2 => dead(), 4 => with_upkeep(any_slot())]
+}
+
+fn any_slot() -> impl Strategy<Value = Slot> {
     let fors = || prop_oneof![4 => Just(For::Nobody), 3 => Just(For::ThisWait), 1 => Just(For::FormerWait)];
     let does = prop::sample::select(DOES.to_vec());
-    let listed = prop::sample::select(vec![
-        Listed::No,
-        Listed::No,
-        Listed::New,
-        Listed::Learner,
-        Listed::Voter,
-    ]);
+    let listed = prop::sample::select(LISTED.to_vec());
     let claim = prop_oneof![
         1 => Just(Claimed::Absent), 8 => Just(Claimed::Ours),
         2 => Just(Claimed::Kept), 1 => Just(Claimed::Terminating),
@@ -48,10 +54,10 @@ pub fn slot() -> impl Strategy<Value = Slot> {
             volume(),
             prop::option::weighted(0.1, 5..8_u8),
             prop::bool::weighted(0.1),
-            (fate(), prop::bool::weighted(0.3), fill(), differs()),
+            (fate(), prop::bool::weighted(0.3)),
         ),
     );
-    let any = (does, listed, fors(), fors(), claim, rest).prop_map(
+    (does, listed, fors(), fors(), claim, rest).prop_map(
         |(
             does,
             listed,
@@ -65,7 +71,7 @@ pub fn slot() -> impl Strategy<Value = Slot> {
                 informed,
                 leaves,
                 (made, stuck),
-                (volume, format, told, (fate, replaced, fill, differs)),
+                (volume, format, told, (fate, replaced)),
             ),
         )| Slot {
             does,
@@ -85,11 +91,9 @@ pub fn slot() -> impl Strategy<Value = Slot> {
             told,
             fate,
             replaced,
-            fill,
-            differs,
+            ..Slot::voter()
         },
-    );
-    prop_oneof![3 => Just(Slot::voter()), 2 => Just(Slot::outdated()), 1 => growing(), 1 => leaving(), 2 => dead(), 4 => any]
+    )
 }
 
 fn made() -> impl Strategy<Value = Made> {
@@ -101,6 +105,14 @@ fn fate() -> impl Strategy<Value = Fate> {
         8 => Just(Fate::Unknown), 4 => Just(Fate::Fine), 1 => Just(Fate::Late), 1 => Just(Fate::Silent),
         1 => Just(Fate::OutOfService), 1 => Just(Fate::Deleted), 1 => Just(Fate::Lost), 1 => Just(Fate::Broken),
     ]
+}
+
+fn with_upkeep(slots: impl Strategy<Value = Slot>) -> impl Strategy<Value = Slot> {
+    (slots, fill(), differs()).prop_map(|(slot, fill, differs)| Slot {
+        fill,
+        differs,
+        ..slot
+    })
 }
 
 fn fill() -> impl Strategy<Value = Fill> + Clone {

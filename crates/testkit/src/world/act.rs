@@ -100,12 +100,9 @@ impl World {
                 world.note_removal(cluster, *id);
                 world.member_remove(cluster, *id)
             }),
-            Step::Compact { revision } => self.call(|world| world.compact(cluster, *revision)),
-            Step::Defragment { id, .. } => {
-                let led = look.observed.leader() == Some(*id);
-                self.call(|world| world.defragment(*id, led))
+            Step::Compact { .. } | Step::Defragment { .. } | Step::Disarm { .. } => {
+                self.call(|world| world.maintain(look, step, cluster))
             }
-            Step::Disarm { alarm } => self.call(|world| world.disarm(cluster, *alarm)),
             Step::Downgrade { to } => self.call(|world| world.downgrade(cluster, *to)),
             Step::RemoveMember { id, ordinal, nonce } => {
                 self.remove(look, (*id, *ordinal, nonce), cluster)

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::Quantity;
 use api::intent::DailyWindow;
-use plan::Observed;
 use plan::observed::{Alarm, AlarmKind, Hash, Process, Serving, Space, quorum};
 use plan::target::decide_target;
+use plan::{Observed, Step};
 
 use crate::world::World;
+use crate::world::observe::Look;
 
 /// What an empty database takes.
 const BASE: u64 = 1 << 20;
@@ -152,8 +153,26 @@ impl World {
         }
     }
 
+    /// The operator's calls.
+    pub(super) fn maintain(
+        &mut self,
+        look: &Look,
+        step: &Step,
+        cluster: u64,
+    ) -> Result<(), String> {
+        match step {
+            Step::Compact { revision } => self.compact(cluster, *revision),
+            Step::Disarm { alarm } => self.disarm(cluster, *alarm),
+            Step::Defragment { id, .. } => {
+                let led = look.observed.leader() == Some(*id);
+                self.defragment(*id, led)
+            }
+            _other => Err("no such call".to_owned()),
+        }
+    }
+
     /// `Compact`.
-    pub(super) fn compact(&mut self, cluster: u64, revision: u64) -> Result<(), String> {
+    fn compact(&mut self, cluster: u64, revision: u64) -> Result<(), String> {
         if !self.has_quorum(cluster) {
             return Err("context deadline exceeded".to_owned());
         }
@@ -170,7 +189,7 @@ impl World {
     }
 
     /// `Defragment`: now and then it takes longer than anybody waits.
-    pub(super) fn defragment(&mut self, member: u64, led: bool) -> Result<(), String> {
+    fn defragment(&mut self, member: u64, led: bool) -> Result<(), String> {
         let running = self.running();
         let own = running.iter().find(|(_, _, running)| *running == member);
         let Some((_, cluster, _)) = own.copied() else {
@@ -199,7 +218,7 @@ impl World {
     }
 
     /// `Alarm` with `DEACTIVATE`.
-    pub(super) fn disarm(&mut self, cluster: u64, alarm: Alarm) -> Result<(), String> {
+    fn disarm(&mut self, cluster: u64, alarm: Alarm) -> Result<(), String> {
         if !self.has_quorum(cluster) {
             return Err("context deadline exceeded".to_owned());
         }
