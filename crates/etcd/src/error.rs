@@ -80,7 +80,7 @@ pub enum Cause {
     /// Leadership cannot go to that member.
     #[error("leadership cannot be moved to this member")]
     BadTransferee,
-    /// The database is at its quota.
+    /// The database is at its quota. The write that etcd found so while it applied it was carried out all the same.
     #[error("the database has used up its space")]
     NoSpace,
     /// The members' data differ.
@@ -140,7 +140,10 @@ impl Cause {
     /// See [`Error::outcome_is_unknown`].
     pub fn outcome_is_unknown(&self) -> bool {
         match self {
-            Self::Deadline { .. } | Self::Unavailable { .. } | Self::BadAnswer { .. } => true,
+            Self::Deadline { .. }
+            | Self::Unavailable { .. }
+            | Self::BadAnswer { .. }
+            | Self::NoSpace => true,
             Self::Other { code, .. } => !is_refusal(*code),
             Self::LearnerNotReady
             | Self::TooManyLearners
@@ -153,7 +156,6 @@ impl Cause {
             | Self::LearnerUnsupported
             | Self::NotLeader
             | Self::BadTransferee
-            | Self::NoSpace
             | Self::Corrupt
             | Self::Compacted
             | Self::FutureRevision

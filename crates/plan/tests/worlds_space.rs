@@ -268,6 +268,31 @@ fn replacing_what_differs_survives_kills_and_faults() {
 }
 
 #[test]
+fn without_a_majority_a_person_wipes_one_and_the_rest_follows() {
+    for seed in seeds(15) {
+        let mut run = settled(3, 6, seed);
+        let leader = run.world.clusters.values().next().unwrap().leader.unwrap();
+        let data = |run: &Run<'_>, ordinal: u32| run.world.claims[&ordinal].volume.data.unwrap();
+        let others: Vec<u32> = (0..3)
+            .filter(|ordinal| data(&run, *ordinal).member != leader)
+            .collect();
+        for (ordinal, into) in others.iter().zip(1..) {
+            run.world.spoil(*ordinal, into);
+        }
+        run.world.raise_corrupt(0);
+        let refused = |decision: &Decision| decision.step == Step::Refuse;
+        run.settle_as(BOUND, &refused).unwrap();
+        run.world.lose_claim(others[0]);
+        settle(&mut run, &format!("seed {seed}"));
+        let wrong = members(&run)
+            .into_iter()
+            .filter(|id| run.world.upkeep.wrong.contains_key(id));
+        assert_eq!(wrong.count(), 0, "seed {seed}");
+        assert!(run.world.upkeep.alarms.is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
 fn without_a_majority_that_agrees_nothing_is_touched() {
     for seed in seeds(15) {
         for (size, bad) in [(3, vec![(0, 1), (1, 2)]), (5, vec![(0, 1), (2, 1), (4, 2)])] {

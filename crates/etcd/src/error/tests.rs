@@ -14,7 +14,7 @@ fn name(cause: &Cause) -> String {
 
 #[test]
 fn every_known_refusal_has_its_own_meaning_and_a_known_outcome() {
-    use Code::{DataLoss, FailedPrecondition, NotFound, ResourceExhausted, Unavailable};
+    use Code::{DataLoss, FailedPrecondition, NotFound, OutOfRange, Unavailable};
     let table = [
         (
             FailedPrecondition,
@@ -61,9 +61,14 @@ fn every_known_refusal_has_its_own_meaning_and_a_known_outcome() {
         (FailedPrecondition, "not leader", "NotLeader"),
         (FailedPrecondition, "bad leader transferee", "BadTransferee"),
         (
-            ResourceExhausted,
-            "mvcc: database space exceeded",
-            "NoSpace",
+            OutOfRange,
+            "mvcc: required revision has been compacted",
+            "Compacted",
+        ),
+        (
+            OutOfRange,
+            "mvcc: required revision is a future revision",
+            "FutureRevision",
         ),
         (DataLoss, "corrupt cluster", "Corrupt"),
     ];
@@ -100,6 +105,14 @@ fn is_known(code: Code, text: &str, expected: &str) {
     let cause = cause(code, &format!("etcdserver: {text}"));
     assert_eq!(name(&cause), expected, "{text}");
     assert!(!cause.outcome_is_unknown(), "{text}");
+}
+
+#[test]
+fn a_write_that_met_the_quota_may_have_been_carried_out() {
+    let text = "etcdserver: mvcc: database space exceeded";
+    let cause = cause(Code::ResourceExhausted, text);
+    assert_eq!(name(&cause), "NoSpace");
+    assert!(cause.outcome_is_unknown());
 }
 
 #[test]

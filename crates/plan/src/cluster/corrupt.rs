@@ -138,6 +138,12 @@ pub(super) fn hand_over(
 pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let alarm = alarm(observed);
     let poll = poll(observed, list);
+    // Whoever was wiped by somebody who knows more joins anew with the data of the leader; then there is a majority.
+    let wiped = observed.pods.values().any(|pod| pod.blank().is_some());
+    let regrows = wiped || list.learners().next().is_some();
+    if poll.agreed.is_none() && regrows {
+        return None;
+    }
     if poll.agreed.is_none() && poll.conflict && poll.silent.is_empty() {
         return Some(Decision::refuse(
             Reason::DataDiffers,
@@ -178,7 +184,7 @@ fn refusal(observed: &Observed, list: &MemberList) -> String {
         .collect();
     let revision = common_revision(observed).unwrap_or_default();
     format!(
-        "the data of members differs at revision {revision} and no majority agrees: {}; nothing is touched: find out whose data is right, and delete the claims and pods of the others",
+        "the data of members differs at revision {revision} and no majority agrees: {}; nothing is touched: find out whose data is right, let that member lead, and delete the claim and the pod of one of the others, which then joins anew with the data of the leader",
         hashes.join(", ")
     )
 }

@@ -200,11 +200,14 @@ fn complaint_of(observed: &Observed, decision: &Decision, pod: &Pod) -> Option<(
     let full = |text: &&String| Alarm::parse(text).is_some_and(|a| a.kind == AlarmKind::NoSpace);
     // Of a database that is full more is said than that.
     let errors = pod.serving()?.errors.iter().filter(|text| !full(text));
-    let errors: Vec<&str> = errors.map(String::as_str).collect();
-    (!errors.is_empty()).then(|| {
-        let text = format!("reports {}", errors.join(", "));
-        (Reason::MemberUnhealthy, text)
-    })
+    let errors: Vec<&str> = errors.map(|text| text.trim()).collect();
+    let differs = errors.iter().any(|text| Alarm::parse(text).is_some());
+    let reason = if differs {
+        Reason::DataDiffers
+    } else {
+        Reason::MemberUnhealthy
+    };
+    (!errors.is_empty()).then(|| (reason, format!("reports {}", errors.join(", "))))
 }
 
 fn ready(observed: &Observed, decision: &Decision, degraded: &Verdict) -> Verdict {
