@@ -14,20 +14,29 @@ const KEYS: usize = 32;
 
 #[test]
 fn a_database_full_of_history_takes_writes_again_by_itself() -> Played {
-    story(|stage| async move { comes_back(&stage, 3, "v3.6.16").await })
+    story(|stage| async move { comes_back(&stage, (3, "v3.6.16"), ("16Mi", 8 << 10)).await })
 }
 
 #[test]
 fn a_single_member_of_3_5_full_of_history_takes_writes_again_by_itself() -> Played {
-    story(|stage| async move { comes_back(&stage, 1, "v3.5.35").await })
+    story(|stage| async move { comes_back(&stage, (1, "v3.5.35"), ("16Mi", 8 << 10)).await })
 }
 
-async fn comes_back(stage: &Stage, size: u32, version: &str) -> Result<()> {
-    let cluster = create(stage, size, version).await?;
+#[test]
+fn a_hundred_megabytes_of_history_are_made_room_of_in_seconds() -> Played {
+    story(|stage| async move { comes_back(&stage, (3, "v3.7.3"), ("100Mi", 64 << 10)).await })
+}
+
+async fn comes_back(
+    stage: &Stage,
+    (size, version): (u32, &str),
+    (quota, value): (&str, usize),
+) -> Result<()> {
+    let cluster = create(stage, (size, version), quota).await?;
     let load = Load::start(&cluster).await?;
     // Paused, or the operator would make room before etcd complains.
     cluster.annotate(PAUSED, Some("true")).await?;
-    let written = fill(&cluster, 8 << 10, KEYS).await?;
+    let written = fill(&cluster, value, KEYS).await?;
     let alarms = cluster.any_member().await?.alarms().await?;
     ensure!(!alarms.is_empty(), "no alarm stands");
     let begin = Instant::now();
@@ -65,7 +74,7 @@ async fn comes_back(stage: &Stage, size: u32, version: &str) -> Result<()> {
 #[test]
 fn a_database_full_of_keys_says_so_and_a_larger_quota_is_all_it_needs() -> Played {
     story(|stage| async move {
-        let cluster = create(&stage, 3, "v3.6.16").await?;
+        let cluster = create(&stage, (3, "v3.6.16"), "16Mi").await?;
         // Every key is another one: there is nothing to forget.
         fill(&cluster, 256 << 10, 1000).await?;
         let words = ["takes no writes", "quotaBackendBytes", "16.0 MiB"];
@@ -83,9 +92,9 @@ fn a_database_full_of_keys_says_so_and_a_larger_quota_is_all_it_needs() -> Playe
     })
 }
 
-async fn create(stage: &Stage, size: u32, version: &str) -> Result<Cluster> {
+async fn create(stage: &Stage, (size, version): (u32, &str), quota: &str) -> Result<Cluster> {
     let spec = json!({"size": size, "version": version, "storage": {"size": "1Gi"},
-        "etcd": {"quotaBackendBytes": "16Mi"}});
+        "etcd": {"quotaBackendBytes": quota}});
     let cluster = stage.create("c", spec).await?;
     cluster.ready_within(MINUTE * 2).await?;
     Ok(cluster)

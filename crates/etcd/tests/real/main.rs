@@ -76,4 +76,5 @@ on_every_version!(
     membership::leadership_moves_only_from_the_leader_to_a_voter,
     space::a_lone_member_gets_its_space_back,
     space::three_members_get_their_space_back,
+    space::data_that_was_changed_on_disk_shows_in_the_hash,
 );

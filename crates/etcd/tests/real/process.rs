@@ -80,6 +80,11 @@ impl Seat {
         self.start(binary, all, "new", flags)
     }
 
+    /// Its database.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.directory.path().join("data/member/snap/db")
+    }
+
     /// What the process that was started last wrote.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap()

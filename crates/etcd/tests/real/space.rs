@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use etcd::{Alarm, AlarmKind, Cause, Member};
+use etcd::{Alarm, AlarmKind, Cause, Consistency, Hash, Member};
 
 use crate::cluster::{eventually, handles, serving};
 use crate::process::{Seat, line};
+use crate::trio::Trio;
 
 const QUOTA: u64 = 16 << 20;
 const QUOTA_FLAG: &str = "--quota-backend-bytes=16777216";
@@ -170,4 +171,32 @@ pub(crate) async fn three_members_get_their_space_back(binary: PathBuf) {
     assert!(hashes.iter().all(|hash| *hash == hashes[0]), "{hashes:?}");
     let past = members[0].hash_kv(1).await.unwrap_err();
     assert!(matches!(past.cause, Cause::Compacted), "{past:?}");
+}
+
+pub(crate) async fn data_that_was_changed_on_disk_shows_in_the_hash(binary: PathBuf) {
+    let mut trio = Trio::new(&binary).await;
+    let word = b"a-word-that-is-found-nowhere-else";
+    let revision = trio.members[0].put(b"key", word).await.unwrap();
+    let before = hashes(&trio, revision).await;
+    assert!(before.iter().all(|hash| *hash == before[0]), "{before:?}");
+    let leader = trio.leader().await;
+    let victim = (leader + 1) % 3;
+    assert!(trio.alter(victim, &binary, word).await > 0);
+    // Nobody has noticed; the hash tells.
+    let after = hashes(&trio, revision).await;
+    for place in 0..3 {
+        let same = after[place] == before[place];
+        assert_eq!(same, place != victim, "{after:?}");
+    }
+    let local = trio.members[victim].get(b"key", Consistency::Local).await;
+    assert_ne!(local.unwrap().unwrap().value, word);
+}
+
+async fn hashes(trio: &Trio, revision: i64) -> Vec<Hash> {
+    let mut all = Vec::new();
+    for member in &trio.members {
+        member.read_linearizable().await.unwrap();
+        all.push(member.hash_kv(revision).await.unwrap());
+    }
+    all
 }
