@@ -67,6 +67,12 @@ reasons! {
     RolloutHalted,
     /// etcd prepares its data for an older release.
     Downgrading,
+    /// The database is at its quota, or near it; room is being made, or the message says what to raise.
+    NoSpace,
+    /// A member whose file is mostly empty is being defragmented.
+    Defragmenting,
+    /// The data of members differs; the message says whose.
+    DataDiffers,
     /// Volumes are being expanded.
     Expanding,
     /// The cluster of an earlier operator is being taken over.
@@ -117,6 +123,12 @@ reasons! {
     MemberPromoted,
     /// A member was removed.
     MemberRemoved,
+    /// A member was defragmented.
+    MemberDefragmented,
+    /// Old revisions were forgotten to make room.
+    HistoryCompacted,
+    /// An alarm of etcd was taken back: its cause is gone.
+    AlarmDisarmed,
     /// A pod was let through the gate.
     MemberGranted,
     /// A backup was taken.

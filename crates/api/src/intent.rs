@@ -2,6 +2,7 @@
 //! API server has refused most nonsense already ([`crate::rules`]); what was stored before those rules
 //! existed is judged here.
 
+mod maintenance;
 mod pod;
 mod storage;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use crate::v1alpha1::cluster::{Debug, EtcdClusterSpec, OnQuorumLoss, Resources};
 use crate::v1alpha1::etcd::Etcd;
 use crate::{EtcdVersion, Quantity};
 
+pub use maintenance::{DailyWindow, MaintenanceIntent};
 pub use pod::PodIntent;
 pub use storage::StorageIntent;
 
@@ -60,6 +62,8 @@ pub struct ClusterIntent {
     pub node_patience: i64,
     /// Who decides when no quorum can return.
     pub on_quorum_loss: OnQuorumLoss,
+    /// How the database is kept in shape.
+    pub maintenance: MaintenanceIntent,
     /// The last wish that every member be restarted, from an annotation of the object and not from its spec:
     /// whoever parses a spec adds it.
     pub restarted_at: Option<String>,
@@ -82,6 +86,11 @@ pub enum InvalidSpec {
     /// Storage size.
     #[error("spec.storage.size is {0:?}: write a quantity such as 10Gi")]
     StorageSize(String),
+    /// Maintenance window.
+    #[error(
+        "spec.maintenance.window is {0:?}: write a start such as 02:00, in UTC, and 1 to 24 hours"
+    )]
+    Window(String),
     /// Another quantity.
     #[error("spec.etcd.{field} is {text:?}: write a quantity such as 2Gi")]
     Quantity {
@@ -123,6 +132,7 @@ impl ClusterIntent {
                 .node_patience_seconds
                 .map_or(DEFAULT_NODE_PATIENCE, i64::from),
             on_quorum_loss: recovery.on_quorum_loss.unwrap_or_default(),
+            maintenance: maintenance::parse(spec.maintenance.as_ref())?,
             restarted_at: None,
         })
     }

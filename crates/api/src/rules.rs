@@ -4,6 +4,7 @@
 mod access;
 mod etcd;
 mod image;
+mod maintenance;
 mod pod;
 mod spec;
 pub(crate) mod storage;
@@ -69,6 +70,7 @@ const TABLES: &[&[CelRule]] = &[
     etcd::RULES,
     pod::RULES,
     access::RULES,
+    maintenance::RULES,
 ];
 
 /// All rules.

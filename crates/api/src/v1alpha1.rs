@@ -3,6 +3,7 @@
 pub mod access;
 pub mod cluster;
 pub mod etcd;
+pub mod maintenance;
 pub mod pod;
 pub mod status;
 pub mod storage;

@@ -41,6 +41,7 @@ fn settings_that_make_sense_are_accepted() -> Played {
             json!({"access": {"type": "NodePort", "nodePort": 30379, "externalTrafficPolicy": "Local"}}),
             json!({"access": {"type": "LoadBalancer", "loadBalancerClass": "example.com/a", "annotations": {"a": "b"},
                 "loadBalancerSourceRanges": ["10.0.0.0/8", "fd00::/8"]}}),
+            json!({"maintenance": {"defragment": "Never", "window": {"start": "23:30", "hours": 2}}}),
             json!({"debug": {"enabled": true, "image": "busybox:1.36", "command": ["sleep", "1d"]}}),
         ];
         for spec in specs {
@@ -49,6 +50,28 @@ fn settings_that_make_sense_are_accepted() -> Played {
         }
         Ok(())
     })
+}
+
+#[test]
+fn a_maintenance_window_that_is_none_is_refused() -> Played {
+    let window = |start: &str, hours: i32| json!({"maintenance": {"window": {"start": start, "hours": hours}}});
+    let cases: Vec<Case> = vec![
+        (window("24:00", 1), &["maintenance.window.start", "02:00"]),
+        (window("2am", 1), &["maintenance.window.start", "02:00"]),
+        (
+            window("02:00", 0),
+            &["maintenance.window.hours", "24 hours"],
+        ),
+        (
+            window("02:00", 25),
+            &["maintenance.window.hours", "24 hours"],
+        ),
+        (
+            json!({"maintenance": {"defragment": "Sometimes"}}),
+            &["maintenance.defragment", "Never"],
+        ),
+    ];
+    story(|stage| async move { stage.all_refused(cases).await })
 }
 
 #[test]

@@ -80,12 +80,18 @@ pub enum Cause {
     /// Leadership cannot go to that member.
     #[error("leadership cannot be moved to this member")]
     BadTransferee,
-    /// The database is at its quota.
+    /// The database is at its quota. The write that etcd found so while it applied it was carried out all the same.
     #[error("the database has used up its space")]
     NoSpace,
     /// The members' data differ.
     #[error("the cluster is corrupt")]
     Corrupt,
+    /// The revision was compacted already, by whomever.
+    #[error("the revision was compacted already")]
+    Compacted,
+    /// The revision lies ahead of what the member has.
+    #[error("the revision is not there yet")]
+    FutureRevision,
     /// The cluster cannot be downgraded to that version: only to the minor before its own.
     #[error("the cluster cannot be downgraded to this version")]
     InvalidDowngradeTarget,
@@ -134,7 +140,10 @@ impl Cause {
     /// See [`Error::outcome_is_unknown`].
     pub fn outcome_is_unknown(&self) -> bool {
         match self {
-            Self::Deadline { .. } | Self::Unavailable { .. } | Self::BadAnswer { .. } => true,
+            Self::Deadline { .. }
+            | Self::Unavailable { .. }
+            | Self::BadAnswer { .. }
+            | Self::NoSpace => true,
             Self::Other { code, .. } => !is_refusal(*code),
             Self::LearnerNotReady
             | Self::TooManyLearners
@@ -147,8 +156,9 @@ impl Cause {
             | Self::LearnerUnsupported
             | Self::NotLeader
             | Self::BadTransferee
-            | Self::NoSpace
             | Self::Corrupt
+            | Self::Compacted
+            | Self::FutureRevision
             | Self::InvalidDowngradeTarget
             | Self::DowngradeInProgress
             | Self::NoDowngrade
@@ -190,6 +200,10 @@ fn from_etcd(code: Code, text: &str) -> Option<Cause> {
             Some(Cause::InvalidDowngradeTarget)
         }
         (Code::DataLoss, "corrupt cluster") => Some(Cause::Corrupt),
+        (Code::OutOfRange, "mvcc: required revision has been compacted") => Some(Cause::Compacted),
+        (Code::OutOfRange, "mvcc: required revision is a future revision") => {
+            Some(Cause::FutureRevision)
+        }
         _ => None,
     }
 }

@@ -26,7 +26,7 @@ pub struct Member {
 }
 
 /// An RPC: the words for people, and its path.
-type Rpc = (&'static str, &'static str);
+pub(crate) type Rpc = (&'static str, &'static str);
 
 const STATUS: Rpc = ("status", "/etcdserverpb.Maintenance/Status");
 const MOVE_LEADER: Rpc = ("move leader", "/etcdserverpb.Maintenance/MoveLeader");
@@ -170,7 +170,7 @@ impl Member {
         Ok(answer.kvs.into_iter().next().map(KeyValue::from_proto))
     }
 
-    async fn call<Q, A>(&self, (call, path): Rpc, request: Q) -> Result<A, Error>
+    pub(crate) async fn call<Q, A>(&self, (call, path): Rpc, request: Q) -> Result<A, Error>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -198,7 +198,7 @@ impl Member {
         answer.map_err(|status| Cause::from_status(&status))
     }
 
-    fn headless(&self, rpc: Rpc) -> Error {
+    pub(crate) fn headless(&self, rpc: Rpc) -> Error {
         self.bad_answer(rpc, "it has no header")
     }
 

@@ -168,3 +168,60 @@ pub(crate) struct KeyValue {
     #[prost(bytes = "vec", tag = "5")]
     pub(crate) value: Vec<u8>,
 }
+
+/// Of the alarms, `action` 0 lists them and 2 takes one back.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AlarmRequest {
+    #[prost(int32, tag = "1")]
+    pub(crate) action: i32,
+    #[prost(uint64, tag = "2")]
+    pub(crate) member_id: u64,
+    /// 1 is `NOSPACE`, 2 is `CORRUPT`.
+    #[prost(int32, tag = "3")]
+    pub(crate) alarm: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AlarmResponse {
+    #[prost(message, repeated, tag = "2")]
+    pub(crate) alarms: Vec<AlarmMember>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AlarmMember {
+    #[prost(uint64, tag = "1")]
+    pub(crate) member_id: u64,
+    #[prost(int32, tag = "2")]
+    pub(crate) alarm: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct DefragmentRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct CompactionRequest {
+    #[prost(int64, tag = "1")]
+    pub(crate) revision: i64,
+    /// Answer only once the old revisions are gone from the file.
+    #[prost(bool, tag = "2")]
+    pub(crate) physical: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct HashKvRequest {
+    #[prost(int64, tag = "1")]
+    pub(crate) revision: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct HashKvResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) header: Option<ResponseHeader>,
+    #[prost(uint32, tag = "2")]
+    pub(crate) hash: u32,
+    #[prost(int64, tag = "3")]
+    pub(crate) compact_revision: i64,
+    /// 3.6 and later.
+    #[prost(int64, tag = "4")]
+    pub(crate) hash_revision: i64,
+}

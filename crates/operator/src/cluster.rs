@@ -131,6 +131,9 @@ fn log(decision: &Decision, outcome: &Outcome) {
             | Step::ExpandClaim { .. }
             | Step::OrphanPods { .. }
             | Step::TellRemoved { .. }
+            | Step::Compact { .. }
+            | Step::Defragment { .. }
+            | Step::Disarm { .. }
             | Step::AddDebug { .. }
             | Step::RemoveMember { .. } => {
                 tracing::info!(step, reason = %decision.reason, "{}", decision.why);
@@ -164,6 +167,9 @@ fn name(step: &Step) -> &'static str {
         Step::OrphanPods { .. } => "OrphanPods",
         Step::TellRemoved { .. } => "TellRemoved",
         Step::AddDebug { .. } => "AddDebug",
+        Step::Compact { .. } => "Compact",
+        Step::Defragment { .. } => "Defragment",
+        Step::Disarm { .. } => "Disarm",
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Context {
     pub agent_image: String,
     /// What the objects of a cluster looked like when they were last found to be right.
     pub found_right: FoundRight,
+    /// When the data of members was last compared.
+    pub compared: Compared,
 }
 
 /// Stamps of objects that were compared and found right, by the UID of their cluster: a cache, so that a look at a
@@ -47,6 +49,33 @@ impl FoundRight {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        // Nothing can be half done under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// In which hour the members of a cluster were last found alike, by its UID. Losing it puts a comparison off to the next
+/// full hour, which is another one for each cluster.
+#[derive(Default)]
+pub struct Compared(Mutex<BTreeMap<String, u64>>);
+
+impl Compared {
+    /// It is time. Whoever is seen for the first time waits for its next hour.
+    pub(crate) fn is_due(&self, uid: &str, hour: u64) -> bool {
+        *self.lock().entry(uid.to_owned()).or_insert(hour) != hour
+    }
+
+    /// They were found alike.
+    pub(crate) fn remember(&self, uid: &str, hour: u64) {
+        self.lock().insert(uid.to_owned(), hour);
+    }
+
+    /// The cluster is gone.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
         // Nothing can be half done under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -94,6 +94,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         recorder: Recorder::new(client.clone(), reporter),
         agent_image: "operator:1".into(),
         found_right: operator::context::FoundRight::default(),
+        compared: operator::context::Compared::default(),
     }
 }
 

@@ -4,6 +4,8 @@
 
 mod adopt;
 mod bootstrap;
+mod corrupt;
+pub(crate) mod maintain;
 pub(crate) mod membership;
 pub(crate) mod recover;
 pub(crate) mod replace;
@@ -16,6 +18,7 @@ pub(crate) mod versions;
 
 use api::Reason;
 
+pub use corrupt::{common_revision, compares, is_alike};
 pub(crate) use membership::describe;
 pub use rollout::is_changing;
 

@@ -6,7 +6,7 @@ use api::Reason;
 use gate::Grant;
 use manifests::Shape;
 
-use crate::observed::Latched;
+use crate::observed::{Alarm, Latched};
 
 /// One step. Each has one small executor; there is nothing else the operator can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +119,23 @@ pub enum Step {
         uid: String,
         /// The members.
         members: Vec<u64>,
+    },
+    /// Forget every revision below this one.
+    Compact {
+        /// The revision.
+        revision: u64,
+    },
+    /// Write the file of a member anew, without what is free in it.
+    Defragment {
+        /// Its ID.
+        id: u64,
+        /// Ordinal of its pod.
+        ordinal: u32,
+    },
+    /// Take back an alarm whose cause is gone.
+    Disarm {
+        /// The alarm.
+        alarm: Alarm,
     },
     /// Put the container for debugging into a running pod.
     AddDebug {

@@ -4,7 +4,7 @@ use api::Reason;
 use api::v1alpha1::status::Phase;
 
 use crate::decision::{Decision, Step};
-use crate::observed::Observed;
+use crate::observed::{AlarmKind, Observed};
 use crate::status::Outcome;
 
 /// One event.
@@ -80,6 +80,9 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             Reason::Downgrading,
             format!("etcd prepares its data for 3.{to}"),
         ),
+        Step::Defragment { .. } | Step::Compact { .. } | Step::Disarm { .. } => {
+            return of_upkeep(observed, step);
+        }
         Step::Nothing
         | Step::Wait
         | Step::Refuse
@@ -94,6 +97,33 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         | Step::TellRemoved { .. }
         | Step::AddDebug { .. }
         | Step::Latch(_) => return None,
+    };
+    Some(Event {
+        reason,
+        message,
+        warning: false,
+    })
+}
+
+/// What was done for the database.
+fn of_upkeep(observed: &Observed, step: &Step) -> Option<Event> {
+    let (reason, message) = match step {
+        Step::Defragment { ordinal, .. } => (
+            Reason::MemberDefragmented,
+            format!("defragmented {}", observed.member_name(*ordinal)),
+        ),
+        Step::Compact { revision } => (
+            Reason::HistoryCompacted,
+            format!("forgot what is older than revision {revision}, to make room"),
+        ),
+        Step::Disarm { alarm } => {
+            let what = match alarm.kind {
+                AlarmKind::NoSpace => "NOSPACE: every database has room again",
+                AlarmKind::Corrupt => "CORRUPT: the data of every voter is alike",
+            };
+            (Reason::AlarmDisarmed, format!("took back the alarm {what}"))
+        }
+        _other => return None,
     };
     Some(Event {
         reason,

@@ -3,6 +3,7 @@
 //! sentences, not from the rules, so that a mistake has to be made twice.
 
 mod change;
+mod maintain;
 mod recover;
 mod replace;
 
@@ -61,6 +62,17 @@ pub enum Violation {
     /// Invariant 9.
     #[error("invariant 9: a template that no member has tried would reach others")]
     Unproven,
+    /// Invariant 11.
+    #[error("invariant 11: history that is kept would be forgotten")]
+    History,
+    /// Invariant 11.
+    #[error(
+        "invariant 11: a member would be defragmented unannounced, or while something is under way"
+    )]
+    Busy,
+    /// Invariant 11.
+    #[error("invariant 11: an alarm would go before its cause")]
+    Cause,
     /// The memory would forget what it must keep.
     #[error("invariant 2: a latched fact would change")]
     Forgets,
@@ -106,6 +118,9 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
             let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
             ensure(pod.uid == *uid, Violation::Unknown)
         }
+        Step::Compact { revision } => maintain::check_compact(observed, *revision),
+        Step::Defragment { id, ordinal } => maintain::check_defragment(observed, *id, *ordinal),
+        Step::Disarm { alarm } => maintain::check_disarm(observed, *alarm),
         Step::MoveLeader { to, .. } => check_heir(observed, *to),
         Step::RetireMember { id, ordinal } => check_retire(observed, *id, *ordinal),
         Step::FreePod {
@@ -129,6 +144,7 @@ fn check_latch(observed: &Observed, new: &crate::observed::Latched) -> Result<()
         return change::check_end(observed, new);
     }
     change::check_ending(observed, new)?;
+    maintain::check_written(observed, new)?;
     change::check_proof(observed, new)?;
     change::check_lines(observed, new)?;
     change::check_trial(observed, new)?;

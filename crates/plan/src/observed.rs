@@ -2,6 +2,7 @@
 //! `Unknown`, never a guess.
 
 mod leaving;
+mod space;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +15,7 @@ use gate::{Grant, Report, State};
 use jiff::Timestamp;
 
 pub use leaving::Leaving;
+pub use space::{Alarm, AlarmKind, Hash, Space};
 
 use crate::target::Target;
 
@@ -101,6 +103,10 @@ pub struct Latched {
     pub fence: Option<u64>,
     /// A recovery from lost quorum is under way.
     pub recovery: Option<RecoveryIntent>,
+    /// Revision up to which we compacted last.
+    pub compacted: Option<u64>,
+    /// Who is being defragmented.
+    pub defragmenting: Option<String>,
 }
 
 /// A pod template that members are known to run on.
@@ -258,6 +264,10 @@ pub struct Serving {
     pub storage: Option<u8>,
     /// Line of etcd that a downgrade under way aims at.
     pub downgrade: Option<u8>,
+    /// How large its database is.
+    pub space: Space,
+    /// The checksum of its data, where that was asked.
+    pub hash: Option<Hash>,
 }
 
 /// What etcd says of itself.

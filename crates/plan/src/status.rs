@@ -59,6 +59,10 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
         ending: status.ending.unwrap_or(false),
         fence: status.fence.and_then(|fence| u64::try_from(fence).ok()),
         recovery: status.recovery.clone(),
+        compacted: status
+            .compacted_revision
+            .and_then(|revision| u64::try_from(revision).ok()),
+        defragmenting: status.defragmenting.clone(),
     }
 }
 
@@ -91,6 +95,10 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
         ending: latched.ending.then_some(true),
         fence: latched.fence.and_then(|fence| i64::try_from(fence).ok()),
         recovery: latched.recovery.clone(),
+        compacted_revision: latched
+            .compacted
+            .and_then(|revision| i64::try_from(revision).ok()),
+        defragmenting: latched.defragmenting.clone(),
         ..old.clone()
     }
 }
@@ -120,13 +128,26 @@ pub fn decide_status(
             .collect(),
         version: members::lowest_version(observed).or_else(|| old.version.clone()),
         observed_generation: Some(cluster.generation),
-        ..with_latched(old, &cluster.latched)
+        ..with_latched(old, &done(&cluster.latched, decision, outcome))
     };
     if new == *old {
         return None;
     }
     new.last_update_time = Some(now);
     Some(new)
+}
+
+/// What is remembered of a step that went well. Losing it costs one more of the same, which does no harm.
+fn done(latched: &Latched, decision: &Decision, outcome: &Outcome) -> Latched {
+    let mut latched = latched.clone();
+    match &decision.step {
+        Step::Compact { revision } if *outcome == Outcome::Done => {
+            latched.compacted = Some(*revision);
+        }
+        Step::Defragment { .. } if *outcome == Outcome::Done => latched.defragmenting = None,
+        _other => {}
+    }
+    latched
 }
 
 fn replicas(observed: &Observed) -> Option<i32> {
@@ -164,7 +185,11 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
             dark(observed, status).unwrap_or(Phase::Failed)
         }
         _on_its_way if beginning => Phase::Creating,
-        (_, Reason::MemberUnhealthy | Reason::Expanding) => Phase::Running,
+        (
+            _,
+            Reason::MemberUnhealthy | Reason::Expanding | Reason::NoSpace | Reason::Defragmenting,
+        ) => Phase::Running,
+        (_, Reason::DataDiffers) if old != Some(Phase::Recovering) => Phase::Failed,
         (_, Reason::RollingOut | Reason::RolloutHalted | Reason::Downgrading) => Phase::Upgrading,
         // Data that is taken over on the way onto the gate.
         (_, Reason::Resuming) if observed.cluster.latched.trial.is_some() => Phase::Upgrading,

@@ -227,8 +227,15 @@ proptest! {
     fn a_report_never_forgets_what_is_latched(scene in scene(), done in outcomes()) {
         let observed = scene.observed();
         let old = with_latched(&EtcdClusterStatus::default(), &observed.cluster.latched);
-        let new = decide_status(&observed, &decide(&observed), &done, &old).unwrap();
+        let decision = decide(&observed);
+        let new = decide_status(&observed, &decision, &done, &old).unwrap();
         let (mut kept, mut was) = (plan::status::latched(&new), observed.cluster.latched);
+        // What was compacted or defragmented is remembered by the report on it.
+        match decision.step {
+            Step::Compact { revision } if done == Outcome::Done => was.compacted = Some(revision),
+            Step::Defragment { .. } if done == Outcome::Done => was.defragmenting = None,
+            _other => {}
+        }
         (kept.replicas, was.replicas) = (None, None);
         prop_assert_eq!(kept, was);
     }

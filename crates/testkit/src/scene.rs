@@ -3,10 +3,13 @@
 
 mod ask;
 mod paint;
+mod upkeep;
 
 use api::v1alpha1::cluster::Retention;
 use gate::State;
+
 use jiff::{SignedDuration, Timestamp};
+pub use upkeep::{Alarmed, Differs, Fill, QUOTA};
 
 /// The cluster in every scene.
 pub const CLUSTER: u64 = 0xc1;
@@ -142,6 +145,10 @@ pub struct Slot {
     pub fate: Fate,
     /// It leaves because it cannot come back.
     pub replaced: bool,
+    /// How full its database is.
+    pub fill: Fill,
+    /// What its hash says.
+    pub differs: Differs,
 }
 
 /// What is known of the node and the volume of an ordinal.
@@ -196,6 +203,8 @@ impl Slot {
             told: false,
             fate: Fate::Unknown,
             replaced: false,
+            fill: Fill::Roomy,
+            differs: Differs::Unasked,
         }
     }
 
@@ -282,6 +291,12 @@ pub struct Scene {
     pub predecessor: bool,
     /// The Service for clients exists.
     pub clients: bool,
+    /// An alarm that stands.
+    pub alarm: Alarmed,
+    /// Who is being defragmented.
+    pub defragmenting: Option<u32>,
+    /// Revision up to which the history was forgotten.
+    pub compacted: Option<u64>,
 }
 
 /// How far a trial got.
@@ -368,6 +383,9 @@ impl Scene {
             paused: false,
             predecessor: false,
             clients: false,
+            alarm: Alarmed::No,
+            defragmenting: None,
+            compacted: None,
         }
     }
 

@@ -6,7 +6,7 @@ use api::v1alpha1::cluster::Retention;
 use plan::Observed;
 use proptest::prelude::*;
 
-use crate::scene::{For, Made, Scene, Slot, Trial};
+use crate::scene::{Alarmed, For, HEAD, Made, Scene, Slot, Trial};
 
 pub use slots::slot;
 
@@ -22,6 +22,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         2 => shrinking_scene(),
         1 => stopped_scene(),
         1 => adopted_scene(),
+        4 => upkeep_scene(),
     ];
     (
         scene,
@@ -294,6 +295,30 @@ pub fn adopted_scene() -> impl Strategy<Value = Scene> {
                 ..scene
             }
         })
+}
+
+/// A cluster that is well but for its databases.
+pub fn upkeep_scene() -> impl Strategy<Value = Scene> {
+    let alarm = prop::sample::select(vec![Alarmed::No, Alarmed::NoSpace, Alarmed::Corrupt]);
+    let compacted = prop::sample::select(vec![None, Some(HEAD / 2), Some(HEAD - 1000)]);
+    let memory = (alarm, prop::option::weighted(0.6, 0..3_u32), compacted);
+    let trial = prop::option::weighted(0.1, trial(3));
+    (slots::upkeep_slots(), memory, 5..8_u8, trial).prop_map(
+        |(slots, (alarm, defragmenting, compacted), minor, trial)| {
+            let size = u32::try_from(slots.len()).unwrap_or(0) | 1;
+            Scene {
+                alarm,
+                defragmenting,
+                compacted,
+                minor,
+                from: minor,
+                format: minor,
+                edited: trial.is_some(),
+                trial,
+                ..Scene::formed(size, slots)
+            }
+        },
+    )
 }
 
 /// A cluster on claims that an earlier object kept.

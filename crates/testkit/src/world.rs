@@ -12,6 +12,7 @@ mod nodes;
 pub mod observe;
 mod others;
 mod recover;
+pub mod space;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +72,8 @@ pub struct World {
     pub conversion: u64,
     /// The class of the volumes can expand them.
     pub expandable: bool,
+    /// The databases.
+    pub upkeep: space::Upkeep,
     /// Nodes that are not well.
     pub nodes: BTreeMap<String, NodeState>,
     untried_for: u32,
@@ -319,6 +322,7 @@ impl World {
             most_untried: 0,
             conversion: 30,
             expandable: true,
+            upkeep: space::Upkeep::default(),
             nodes: BTreeMap::new(),
             untried_for: 0,
             restarted: BTreeSet::new(),
@@ -342,6 +346,7 @@ impl World {
         self.count_restarted();
         self.count_untried();
         self.run_resizer();
+        self.run_space();
         self.run_client();
     }
 

@@ -64,6 +64,7 @@ const TEXTS: &[&[&str]] = &[
     &["spec", "access", "loadBalancerClass"],
     &["spec", "access", "loadBalancerSourceRanges", "*"],
     &["spec", "debug", "image"],
+    &["spec", "maintenance", "window", "start"],
 ];
 
 /// An empty text would not be nothing.

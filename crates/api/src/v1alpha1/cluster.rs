@@ -15,6 +15,7 @@ use crate::Quantity;
 use crate::image::{Flavour, PullPolicy};
 use crate::v1alpha1::access::Access;
 use crate::v1alpha1::etcd::Etcd;
+use crate::v1alpha1::maintenance::Maintenance;
 use crate::v1alpha1::pod::PodSettings;
 pub use crate::v1alpha1::status::EtcdClusterStatus;
 pub use crate::v1alpha1::storage::{
@@ -105,6 +106,9 @@ pub struct EtcdClusterSpec {
     /// What is done about members that are gone for good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
+    /// How the database is kept in shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<Maintenance>,
 }
 
 /// What there is to say about an image beside its repository.

@@ -88,6 +88,12 @@ pub struct EtcdClusterStatus {
     /// The data is being deleted because the cluster was stopped under `whenStopped: Delete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<bool>,
+    /// Revision up to which the operator last compacted the history, to make room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted_revision: Option<i64>,
+    /// The member that is being defragmented; written before it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defragmenting: Option<String>,
 }
 
 /// A pod template that members are known to run on.

@@ -14,7 +14,7 @@ fn name(cause: &Cause) -> String {
 
 #[test]
 fn every_known_refusal_has_its_own_meaning_and_a_known_outcome() {
-    use Code::{DataLoss, FailedPrecondition, NotFound, ResourceExhausted, Unavailable};
+    use Code::{DataLoss, FailedPrecondition, NotFound, Unavailable};
     let table = [
         (
             FailedPrecondition,
@@ -60,15 +60,23 @@ fn every_known_refusal_has_its_own_meaning_and_a_known_outcome() {
         ),
         (FailedPrecondition, "not leader", "NotLeader"),
         (FailedPrecondition, "bad leader transferee", "BadTransferee"),
-        (
-            ResourceExhausted,
-            "mvcc: database space exceeded",
-            "NoSpace",
-        ),
         (DataLoss, "corrupt cluster", "Corrupt"),
     ];
     for (code, text, expected) in table {
         is_known(code, text, expected);
+    }
+}
+
+#[test]
+fn every_refusal_of_a_revision_has_its_own_meaning_and_a_known_outcome() {
+    for (text, expected) in [
+        ("mvcc: required revision has been compacted", "Compacted"),
+        (
+            "mvcc: required revision is a future revision",
+            "FutureRevision",
+        ),
+    ] {
+        is_known(Code::OutOfRange, text, expected);
     }
 }
 
@@ -100,6 +108,14 @@ fn is_known(code: Code, text: &str, expected: &str) {
     let cause = cause(code, &format!("etcdserver: {text}"));
     assert_eq!(name(&cause), expected, "{text}");
     assert!(!cause.outcome_is_unknown(), "{text}");
+}
+
+#[test]
+fn a_write_that_met_the_quota_may_have_been_carried_out() {
+    let text = "etcdserver: mvcc: database space exceeded";
+    let cause = cause(Code::ResourceExhausted, text);
+    assert_eq!(name(&cause), "NoSpace");
+    assert!(cause.outcome_is_unknown());
 }
 
 #[test]

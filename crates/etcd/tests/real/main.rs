@@ -11,6 +11,7 @@ mod answers;
 mod cluster;
 mod membership;
 mod process;
+mod space;
 mod trio;
 mod versions;
 
@@ -73,4 +74,7 @@ on_every_version!(
     membership::membership_refusals_keep_their_meaning,
     membership::a_url_is_free_again_after_its_member_was_removed,
     membership::leadership_moves_only_from_the_leader_to_a_voter,
+    space::a_lone_member_gets_its_space_back,
+    space::three_members_get_their_space_back,
+    space::data_that_was_changed_on_disk_shows_in_the_hash,
 );

@@ -75,6 +75,16 @@ impl Seat {
         self.start(binary, all, "new", flags(binary))
     }
 
+    /// The same, with flags of its own.
+    pub(crate) fn start_with(&self, binary: &PathBuf, all: &[&Seat], flags: &[&str]) -> RealEtcd {
+        self.start(binary, all, "new", flags)
+    }
+
+    /// Its database.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.directory.path().join("data/member/snap/db")
+    }
+
     /// What the process that was started last wrote.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap()

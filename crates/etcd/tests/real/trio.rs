@@ -39,9 +39,34 @@ impl Trio {
         trio
     }
 
+    /// Changes the data of a member behind its back, as a disk does that forgets; how many times it was found.
+    pub(crate) async fn alter(&mut self, place: usize, binary: &PathBuf, word: &[u8]) -> usize {
+        self.stop(place).await;
+        let path = self.seats[place].database();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let found: Vec<usize> = (0..bytes.len().saturating_sub(word.len()))
+            .filter(|at| bytes[*at..].starts_with(word))
+            .collect();
+        for at in &found {
+            bytes[*at] ^= 1;
+        }
+        std::fs::write(&path, bytes).unwrap();
+        self.exchange(place, binary).await;
+        self.serves(place).await;
+        found.len()
+    }
+
     /// Stops a member and starts it on a binary. Stops, not kills: a storage version is told before
     /// it is on disk, and a member killed in that tenth of a second comes back with the one before.
     pub(crate) async fn exchange(&mut self, place: usize, binary: &PathBuf) {
+        self.stop(place).await;
+        let [first, second, third] = &self.seats;
+        let seat = &self.seats[place];
+        let process = seat.start_together(binary, &[first, second, third]);
+        self.processes[place] = process;
+    }
+
+    async fn stop(&mut self, place: usize) {
         let process = &mut self.processes[place];
         if !process.has_ended() {
             process.ask_to_stop();
@@ -51,10 +76,6 @@ impl Trio {
             })
             .await;
         }
-        let [first, second, third] = &self.seats;
-        let seat = &self.seats[place];
-        let process = seat.start_together(binary, &[first, second, third]);
-        self.processes[place] = process;
     }
 
     /// The same, and waits until it serves with a quorum behind it, on the version that was meant.

@@ -5,6 +5,7 @@ mod debug;
 mod delete;
 mod grant;
 mod latch;
+mod maintain;
 mod members;
 mod release;
 mod volumes;
@@ -64,6 +65,11 @@ pub async fn act(
             uid,
             members,
         } => grant::tell_removed(cluster, *ordinal, uid, members, ctx).await,
+        Step::Compact { revision } => maintain::compact(observed, *revision, cluster, ctx).await,
+        Step::Defragment { id, ordinal } => {
+            maintain::defragment(observed, (*id, *ordinal), cluster, ctx).await
+        }
+        Step::Disarm { alarm } => maintain::disarm(observed, *alarm, cluster, ctx).await,
         Step::AddDebug { ordinal, uid } => debug::add(cluster, observed, *ordinal, uid, ctx).await,
         Step::RemoveMember { id, ordinal, nonce } => {
             members::remove(observed, (*id, *ordinal, nonce), cluster, ctx).await

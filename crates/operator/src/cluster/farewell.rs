@@ -17,8 +17,9 @@ pub async fn farewell(gone: &Guarded, ctx: &Context) {
     ctx.pool.retain(|target| {
         target.namespace != namespace || names::ordinal(&name, &target.pod).is_none()
     });
-    ctx.found_right
-        .remember(&cluster.uid().unwrap_or_default(), None);
+    let uid = cluster.uid().unwrap_or_default();
+    ctx.found_right.remember(&uid, None);
+    ctx.compared.forget(&uid);
     tracing::info!(namespace, name, "the object is gone");
     let event = Event {
         reason: Reason::ClusterDeleted,

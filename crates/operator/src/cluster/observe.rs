@@ -1,6 +1,7 @@
 //! Observe: from caches and live members to one plain value. Reads only, and guesses nothing.
 
 mod classes;
+mod hashes;
 mod homes;
 mod kubernetes;
 mod members;
@@ -63,6 +64,7 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         etcd: Etcd::default(),
     };
     members::look(&mut observed, cluster, ctx).await;
+    hashes::look(&mut observed, cluster, ctx).await;
     homes::look(&mut observed, cluster, ctx).await;
     classes::look(&mut observed, cluster, ctx).await;
     observed.objects = objects(cluster, &observed, ctx)?;

@@ -7,7 +7,9 @@ use api::v1alpha1::status::JoinIntent;
 use api::{EtcdVersion, Reason};
 use gate::{Action, Grant, Report, State};
 
-use crate::cluster::{bootstrap, patience, recover, replace, rollout, shrink, storage};
+use crate::cluster::{
+    bootstrap, corrupt, maintain, patience, recover, replace, rollout, shrink, storage,
+};
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{
     Latched, Member, MemberList, Observed, Pod, Proven, format_id, parse_id, quorum,
@@ -23,11 +25,15 @@ type Rule = fn(&Observed, &MemberList) -> Option<Decision>;
 
 const RULES: &[Rule] = &[
     remember,
+    // Where nobody can say whose data is right, nothing is touched.
+    corrupt::decide,
     shrink::forget,
     // A wait that no member was added for, though one is listed: that member's data is gone.
     remove_lost,
     // Whoever cannot come back makes room for a new member before anything else waits for it.
     replace::decide,
+    // A database that is full keeps everybody from writing; it waits for nobody but members that come or go.
+    maintain::relieve,
     // What has begun is brought to an end before anything else is begun.
     rollout::go_on,
     shrink::tell_removed,
@@ -45,6 +51,9 @@ const RULES: &[Rule] = &[
     refused,
     debug,
     shrink::departing,
+    // Only where nothing else is to be done.
+    maintain::tidy_up,
+    maintain::exhausted,
 ];
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {

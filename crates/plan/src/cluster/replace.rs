@@ -6,10 +6,10 @@ use api::Reason;
 use api::v1alpha1::status::RetireIntent;
 
 use crate::cluster::membership::{can_lose, starting};
-use crate::cluster::shrink;
+use crate::cluster::{corrupt, shrink};
 use crate::decision::{Decision, SOON, Step};
 use crate::observed::{
-    Leaving, Member, MemberList, NodeState, Observed, Pod, format_id, parse_id, quorum,
+    Leaving, Member, MemberList, NodeState, Observed, Pod, Process, format_id, parse_id, quorum,
 };
 
 /// No member has this ID.
@@ -23,6 +23,9 @@ pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision>
 
 /// Why a member can never come back; `None` while it serves, may return, or nothing is known.
 pub(crate) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Option<String> {
+    if let Some(differs) = corrupt::diagnose(observed, member) {
+        return Some(differs);
+    }
     if observed.serving_as(member.id).is_some() {
         return None;
     }
@@ -31,7 +34,7 @@ pub(crate) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Op
 
 /// Why nothing can come up for an ordinal on the claim that it has.
 fn why_dead(observed: &Observed, ordinal: u32) -> Option<String> {
-    let answers = |pod: &Pod| pod.serving().is_some() || pod.held().is_some();
+    let answers = |pod: &Pod| pod.process != Process::Unknown;
     if observed.pods.get(&ordinal).is_some_and(answers) {
         return None;
     }
@@ -80,12 +83,19 @@ fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
             return free(observed, &leaving);
         }
         let why = leaving.intent.replaced.as_ref()?;
-        let member = observed.member_of(leaving.ordinal)?;
+        // Whoever is not asked for any more leaves by the rules for that.
+        let size = observed.cluster.intent.as_ref().ok()?.size;
+        let member = observed
+            .member_of(leaving.ordinal)
+            .filter(|_| leaving.ordinal < size)?;
         if !is_due(observed, &leaving) || !can_lose(observed, list, member) {
             return None;
         }
         if let Some(open) = other_grant(observed, leaving.ordinal) {
             return Some(starting(observed, open));
+        }
+        if let Some(first) = corrupt::hand_over(observed, list, (leaving.ordinal, member)) {
+            return Some(first);
         }
         let step = Step::RetireMember {
             id: member.id,

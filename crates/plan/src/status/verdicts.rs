@@ -4,9 +4,9 @@ use api::Reason;
 use api::conditions::{ConditionType, Verdict};
 use gate::State;
 
-use crate::cluster::describe;
+use crate::cluster::{describe, maintain};
 use crate::decision::{Decision, Step};
-use crate::observed::{MemberList, Observed, Pod, Process, quorum};
+use crate::observed::{Alarm, AlarmKind, MemberList, Observed, Pod, Process, quorum};
 use crate::status::Outcome;
 
 /// A pod that is younger is just starting, in seconds.
@@ -123,6 +123,17 @@ fn complaints(
     if decision.step == Step::Refuse || halted {
         all.push((decision.reason, decision.why.clone()));
     }
+    if let Some(full) = maintain::complaint(observed) {
+        let helped = decision.reason == Reason::NoSpace && decision.step != Step::Refuse;
+        let next = if helped {
+            "room is being made"
+        } else {
+            maintain::ADVICE
+        };
+        let full = format!("{full}: {next}");
+        all.retain(|(_, known)| *known != full);
+        all.push((Reason::NoSpace, full));
+    }
     let grown_up = observed.pods.values().any(|pod| is_old(observed, pod));
     // A cluster that is to be taken over and cannot be asked is no better off than one of ours.
     let silent = decision.reason == Reason::Adopting && decision.step == Step::Wait;
@@ -186,11 +197,17 @@ fn complaint_of(observed: &Observed, decision: &Decision, pod: &Pod) -> Option<(
         };
         return held.then(|| (Reason::VolumeHeld, describe(pod)));
     }
-    let serving = pod.serving().filter(|serving| !serving.errors.is_empty())?;
-    Some((
-        Reason::MemberUnhealthy,
-        format!("reports {}", serving.errors.join(", ")),
-    ))
+    let full = |text: &&String| Alarm::parse(text).is_some_and(|a| a.kind == AlarmKind::NoSpace);
+    // Of a database that is full more is said than that.
+    let errors = pod.serving()?.errors.iter().filter(|text| !full(text));
+    let errors: Vec<&str> = errors.map(|text| text.trim()).collect();
+    let differs = errors.iter().any(|text| Alarm::parse(text).is_some());
+    let reason = if differs {
+        Reason::DataDiffers
+    } else {
+        Reason::MemberUnhealthy
+    };
+    (!errors.is_empty()).then(|| (reason, format!("reports {}", errors.join(", "))))
 }
 
 fn ready(observed: &Observed, decision: &Decision, degraded: &Verdict) -> Verdict {

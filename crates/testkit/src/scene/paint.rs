@@ -190,6 +190,8 @@ impl Scene {
             ending: self.ending,
             fence: None,
             recovery: None,
+            compacted: self.compacted,
+            defragmenting: self.defragmenting.map(|n| names::member(NAME, n)),
         }
     }
 
@@ -327,7 +329,7 @@ impl Scene {
                 leader,
                 raft_index: applied_index,
                 applied_index,
-                errors: Vec::new(),
+                errors: self.errors(),
                 view: Some(if slot.informed {
                     ids.clone()
                 } else {
@@ -337,6 +339,8 @@ impl Scene {
                 // 3.5 does not tell.
                 storage: (version.minor > 5).then(|| slot.format.unwrap_or(self.format)),
                 downgrade: self.downgrade,
+                space: slot.fill.space(),
+                hash: slot.differs.hash(),
             })
         };
         match slot.does {

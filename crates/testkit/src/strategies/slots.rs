@@ -3,7 +3,7 @@
 use gate::State;
 use proptest::prelude::*;
 
-use crate::scene::{Claimed, Does, Fate, For, Listed, Made, Sized, Slot};
+use crate::scene::{Claimed, Differs, Does, Fate, Fill, For, Listed, Made, Sized, Slot};
 
 const DOES: [Does; 14] = [
     Does::Absent,
@@ -22,17 +22,23 @@ const DOES: [Does; 14] = [
     Does::ServesStranger,
 ];
 
+const LISTED: [Listed; 5] = [
+    Listed::No,
+    Listed::No,
+    Listed::New,
+    Listed::Learner,
+    Listed::Voter,
+];
+
 /// One ordinal; healthy voters are likely, for without them nothing else is ever tried.
 pub fn slot() -> impl Strategy<Value = Slot> {
+    prop_oneof![3 => Just(Slot::voter()), 2 => Just(Slot::outdated()), 1 => growing(), 1 => leaving(), 2 => dead(), 4 => with_upkeep(any_slot())]
+}
+
+fn any_slot() -> impl Strategy<Value = Slot> {
     let fors = || prop_oneof![4 => Just(For::Nobody), 3 => Just(For::ThisWait), 1 => Just(For::FormerWait)];
     let does = prop::sample::select(DOES.to_vec());
-    let listed = prop::sample::select(vec![
-        Listed::No,
-        Listed::No,
-        Listed::New,
-        Listed::Learner,
-        Listed::Voter,
-    ]);
+    let listed = prop::sample::select(LISTED.to_vec());
     let claim = prop_oneof![
         1 => Just(Claimed::Absent), 8 => Just(Claimed::Ours),
         2 => Just(Claimed::Kept), 1 => Just(Claimed::Terminating),
@@ -51,7 +57,7 @@ pub fn slot() -> impl Strategy<Value = Slot> {
             (fate(), prop::bool::weighted(0.3)),
         ),
     );
-    let any = (does, listed, fors(), fors(), claim, rest).prop_map(
+    (does, listed, fors(), fors(), claim, rest).prop_map(
         |(
             does,
             listed,
@@ -85,9 +91,9 @@ pub fn slot() -> impl Strategy<Value = Slot> {
             told,
             fate,
             replaced,
+            ..Slot::voter()
         },
-    );
-    prop_oneof![3 => Just(Slot::voter()), 2 => Just(Slot::outdated()), 1 => growing(), 1 => leaving(), 1 => dead(), 4 => any]
+    )
 }
 
 fn made() -> impl Strategy<Value = Made> {
@@ -99,6 +105,36 @@ fn fate() -> impl Strategy<Value = Fate> {
         8 => Just(Fate::Unknown), 4 => Just(Fate::Fine), 1 => Just(Fate::Late), 1 => Just(Fate::Silent),
         1 => Just(Fate::OutOfService), 1 => Just(Fate::Deleted), 1 => Just(Fate::Lost), 1 => Just(Fate::Broken),
     ]
+}
+
+fn with_upkeep(slots: impl Strategy<Value = Slot>) -> impl Strategy<Value = Slot> {
+    (slots, fill(), differs()).prop_map(|(slot, fill, differs)| Slot {
+        fill,
+        differs,
+        ..slot
+    })
+}
+
+fn fill() -> impl Strategy<Value = Fill> + Clone {
+    prop_oneof![6 => Just(Fill::Roomy), 1 => Just(Fill::Loose), 1 => Just(Fill::Full), 1 => Just(Fill::Fragmented)]
+}
+
+fn differs() -> impl Strategy<Value = Differs> + Clone {
+    prop_oneof![8 => Just(Differs::Unasked), 4 => Just(Differs::Agrees), 1 => Just(Differs::Differs)]
+}
+
+/// Voters in every state of their databases, of whom one may be missing or joining.
+pub(super) fn upkeep_slots() -> impl Strategy<Value = Vec<Slot>> {
+    let one = (fill(), fill(), differs()).prop_map(|(fill, other, differs)| Slot {
+        fill: if fill == Fill::Roomy { other } else { fill },
+        differs,
+        ..Slot::voter()
+    });
+    let one = one.boxed();
+    let odd = prop::option::weighted(0.3, (0..5_usize, slot()));
+    let some = prop::sample::select(vec![1_usize, 3, 3, 5]);
+    let voters = some.prop_flat_map(move |some| prop::collection::vec(one.clone(), some));
+    (voters, odd).prop_map(|(slots, odd)| put(slots, odd))
 }
 
 /// A member that cannot come back, on every step of being replaced.

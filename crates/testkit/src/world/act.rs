@@ -66,6 +66,9 @@ impl World {
                 | Step::FreePod { .. }
                 | Step::RetireMember { .. }
                 | Step::Downgrade { .. }
+                | Step::Defragment { .. }
+                | Step::Compact { .. }
+                | Step::Disarm { .. }
         );
         if guarded && look.revision != self.object.revision {
             return Ok(Outcome::NotNow("it has changed since".to_owned()));
@@ -97,7 +100,13 @@ impl World {
             }
             Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
             Step::MoveLeader { to, .. } => self.call(|world| world.move_leader(cluster, *to)),
-            Step::RetireMember { id, .. } => self.call(|world| world.member_remove(cluster, *id)),
+            Step::RetireMember { id, .. } => self.call(|world| {
+                world.note_removal(cluster, *id);
+                world.member_remove(cluster, *id)
+            }),
+            Step::Compact { .. } | Step::Defragment { .. } | Step::Disarm { .. } => {
+                self.call(|world| world.maintain(look, step, cluster))
+            }
             Step::Downgrade { to } => self.call(|world| world.downgrade(cluster, *to)),
             Step::RemoveMember { id, ordinal, nonce } => {
                 self.remove(look, (*id, *ordinal, nonce), cluster)

@@ -21,7 +21,7 @@ impl World {
             .map(|(_, process)| process)
     }
 
-    fn live(&self) -> impl Iterator<Item = (u32, &Process)> {
+    pub(super) fn live(&self) -> impl Iterator<Item = (u32, &Process)> {
         self.pods
             .iter()
             .filter_map(|(ordinal, pod)| match &pod.container {
@@ -286,7 +286,8 @@ impl World {
         };
         let head = self.log_of(id, leader);
         for member in &members {
-            if self.process_of(id, member.id).is_some() && self.rng.chance(70) {
+            let takes = self.process_of(id, member.id).is_some() && !self.is_busy(member.id);
+            if takes && self.rng.chance(70) {
                 let log = self.log_of(id, member.id);
                 self.set_log(id, member.id, head.min(log + BATCH));
             }
@@ -392,7 +393,8 @@ impl World {
 
     /// One client that writes wherever the Service leads it.
     pub(super) fn run_client(&mut self) {
-        if self.quiet || !self.small.contains_key("client") || !self.rng.chance(50) {
+        let stopped = self.quiet || !self.upkeep.alarms.is_empty();
+        if stopped || !self.small.contains_key("client") || !self.rng.chance(50) {
             return;
         }
         let ids: Vec<u64> = self.clusters.keys().copied().collect();

@@ -62,6 +62,7 @@ impl World {
                 members: self.observe_list().filter(|_| !blind.list),
             },
         };
+        self.observe_hashes(&mut observed);
         observed.objects.drifted = self.drifted(&observed);
         Look {
             observed,
@@ -100,6 +101,7 @@ impl World {
         intent.storage.bytes = self.object.storage << 30;
         intent.storage.when_stopped = self.object.when_stopped;
         intent.storage.when_scaled = self.object.when_scaled;
+        self.upkeep_intent(&mut intent);
         intent
     }
 
@@ -190,6 +192,9 @@ impl World {
         if !process.serving {
             return Process::Starting;
         }
+        if self.is_busy(process.member) {
+            return Process::Unknown;
+        }
         let log = self.log_of(process.cluster, process.member);
         let cluster = self.clusters.get(&process.cluster);
         let leader = cluster.and_then(|cluster| cluster.leader);
@@ -204,12 +209,14 @@ impl World {
             leader: leader.unwrap_or(0),
             raft_index: log,
             applied_index: log,
-            errors: Vec::new(),
+            errors: self.observe_alarms(),
             view: Some(process.view.iter().map(|member| member.id).collect()),
             reads: Some(self.has_quorum(process.cluster)),
             // 3.5 does not tell.
             storage: storage.min().filter(|_| process.minor > 5),
             downgrade: cluster.and_then(|cluster| cluster.downgrade),
+            space: self.observe_space(process, &pod.template.hash),
+            hash: None,
         })
     }
 

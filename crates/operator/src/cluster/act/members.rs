@@ -157,7 +157,11 @@ fn removed(result: Result<(), etcd::Error>) -> Outcome {
 }
 
 /// Any healthy voter, the leader first: it need not forward.
-fn voter(observed: &Observed, cluster: &EtcdCluster, ctx: &Context) -> Option<etcd::Member> {
+pub(super) fn voter(
+    observed: &Observed,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Option<etcd::Member> {
     let leader = observed.leader();
     best_voter(observed, cluster, ctx, |voter| Some(voter.id) == leader)
 }
@@ -175,11 +179,11 @@ fn best_voter<K: Ord>(
     Some(ctx.member(&target).with_deadline(DEADLINE))
 }
 
-fn nobody() -> Outcome {
+pub(super) fn nobody() -> Outcome {
     Outcome::NotNow("no healthy voter can be asked".into())
 }
 
-fn refused(error: &etcd::Error) -> Outcome {
+pub(super) fn refused(error: &etcd::Error) -> Outcome {
     let text = format!("{error}: {}", error.cause);
     let later = error.outcome_is_unknown()
         || matches!(

@@ -8,7 +8,7 @@ use api::{EtcdCluster, EtcdVersion};
 use etcd::{Cause, Consistency, GateAnswer, Target};
 use futures::future::join_all;
 use plan::Observed;
-use plan::observed::{Member, MemberList, Process, Serving};
+use plan::observed::{Member, MemberList, Process, Serving, Space};
 
 use super::targets;
 use crate::context::Context;
@@ -130,6 +130,13 @@ fn serving(status: etcd::Status) -> Process {
             .as_deref()
             .and_then(EtcdVersion::parse)
             .map(|to| to.minor),
+        space: Space {
+            size: status.db_size,
+            in_use: status.db_size_in_use,
+            quota: status.db_size_quota,
+            revision: u64::try_from(status.revision).unwrap_or_default(),
+        },
+        hash: None,
     })
 }
 

@@ -1,0 +1,93 @@
+//! What a spec says about keeping the database in shape.
+
+use super::InvalidSpec;
+use crate::v1alpha1::maintenance::{Defragment, Maintenance, Window};
+
+const DAY: i64 = 24 * 60;
+
+/// How the database is kept in shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaintenanceIntent {
+    /// Files that are mostly empty are written anew.
+    pub defragment: bool,
+    /// When that may begin; `None` is at any time.
+    pub window: Option<DailyWindow>,
+}
+
+/// Some minutes of every day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DailyWindow {
+    /// Minute of the day, in UTC, in which it begins.
+    pub start: i64,
+    /// How many minutes it lasts.
+    pub minutes: i64,
+}
+
+impl DailyWindow {
+    /// Is this moment, in seconds since the epoch, within it? The epoch began at midnight.
+    pub fn holds(self, seconds: i64) -> bool {
+        let minute = seconds.div_euclid(60).rem_euclid(DAY);
+        minute.saturating_sub(self.start).rem_euclid(DAY) < self.minutes
+    }
+}
+
+pub(super) fn parse(written: Option<&Maintenance>) -> Result<MaintenanceIntent, InvalidSpec> {
+    let written = written.cloned().unwrap_or_default();
+    Ok(MaintenanceIntent {
+        defragment: written.defragment == Defragment::Auto,
+        window: written.window.as_ref().map(parse_window).transpose()?,
+    })
+}
+
+fn parse_window(window: &Window) -> Result<DailyWindow, InvalidSpec> {
+    let refuse = || InvalidSpec::Window(format!("{} for {} hours", window.start, window.hours));
+    let (hour, minute) = window.start.split_once(':').ok_or_else(refuse)?;
+    let number = |text: &str, below: i64| {
+        let digits = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|number| *number < below);
+        number.filter(|_| digits).ok_or_else(refuse)
+    };
+    let (hour, minute): (i64, i64) = (number(hour, 24)?, number(minute, 60)?);
+    let hours = i64::from(window.hours);
+    if !(1..=24).contains(&hours) {
+        return Err(refuse());
+    }
+    Ok(DailyWindow {
+        start: hour.saturating_mul(60).saturating_add(minute),
+        minutes: hours.saturating_mul(60),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(start: &str, hours: i32) -> Result<DailyWindow, InvalidSpec> {
+        let start = start.to_owned();
+        parse_window(&Window { start, hours })
+    }
+
+    #[test]
+    fn a_window_may_go_past_midnight() {
+        let night = window("23:30", 2).unwrap();
+        let at = |hour: i64, minute: i64| night.holds((400 * 24 + hour) * 3600 + minute * 60);
+        assert!(at(23, 30) && at(23, 59) && at(0, 0) && at(1, 29));
+        assert!(!at(1, 30) && !at(12, 0) && !at(23, 29));
+        assert!((0..24).all(|hour| window("05:00", 24).unwrap().holds(hour * 3600)));
+    }
+
+    #[test]
+    fn what_is_no_window_is_refused() {
+        for (start, hours) in [
+            ("24:00", 1),
+            ("2:00", 1),
+            ("02:60", 1),
+            ("+2:00", 1),
+            ("", 1),
+            ("02:00", 0),
+            ("02:00", 25),
+        ] {
+            assert!(window(start, hours).is_err(), "{start} {hours}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The upkeep of databases. What takes long has a deadline to match: nothing else may be done to the cluster meanwhile.
+
+use std::time::Duration;
+
+use api::EtcdCluster;
+use etcd::{AlarmKind, Cause};
+use plan::Observed;
+use plan::observed::{self, Alarm, MemberList};
+use plan::status::Outcome;
+
+use super::changed_since;
+use super::members::{nobody, refused, voter};
+use crate::cluster::observe::targets;
+use crate::context::Context;
+
+/// Until a request is worked on.
+const DEADLINE: Duration = Duration::from_mins(1);
+/// Bytes that a slow disk writes anew in a second.
+const SLOW: u64 = 20 << 20;
+
+/// What a compaction frees shows in the status of the member that was asked, and in that of the others only after their
+/// next write, which may never come. So each voter is asked, and each for one revision more, up to the one that is meant.
+pub(super) async fn compact(
+    observed: &Observed,
+    revision: u64,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Outcome {
+    if let Some(changed) = changed_since(cluster, ctx).await {
+        return changed;
+    }
+    let list = observed.etcd.members.iter();
+    let voters = list.flat_map(MemberList::voters);
+    let ordinals: Vec<u32> = voters.filter_map(|v| observed.ordinal_of(v)).collect();
+    let mut targets = targets(cluster, ctx);
+    for (place, ordinal) in ordinals.iter().enumerate() {
+        let after = ordinals.len().saturating_sub(place).saturating_sub(1);
+        let before = u64::try_from(after).unwrap_or_default();
+        let revision = i64::try_from(revision.saturating_sub(before)).unwrap_or(i64::MAX);
+        let Some(target) = targets.remove(ordinal).filter(|_| revision > 0) else {
+            return nobody();
+        };
+        let deadline = deadline(observed, *ordinal);
+        let member = ctx.member(&target).with_deadline(deadline);
+        match member.compact(revision, true).await {
+            Ok(()) => {}
+            Err(error) if matches!(error.cause, Cause::Compacted) => {}
+            Err(error) => return refused(&error),
+        }
+    }
+    Outcome::Done
+}
+
+/// Looks once more whether it leads: clients of a leader would wait.
+pub(super) async fn defragment(
+    observed: &Observed,
+    (id, ordinal): (u64, u32),
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Outcome {
+    let Some(target) = targets(cluster, ctx).remove(&ordinal) else {
+        return nobody();
+    };
+    let member = ctx.member(&target);
+    let alone = observed
+        .etcd
+        .members
+        .iter()
+        .flat_map(MemberList::voters)
+        .count()
+        == 1;
+    match member.status().await {
+        Ok(status) if status.member_id != id => {
+            return Outcome::NotNow("another member by now".into());
+        }
+        Ok(status) if status.leader == id && !alone => {
+            return Outcome::NotNow("it leads by now".into());
+        }
+        Ok(_) => {}
+        Err(error) => return refused(&error),
+    }
+    if let Some(changed) = changed_since(cluster, ctx).await {
+        return changed;
+    }
+    let patient = member.with_deadline(deadline(observed, ordinal));
+    match patient.defragment().await {
+        Ok(()) => Outcome::Done,
+        Err(error) => refused(&error),
+    }
+}
+
+/// Takes back one alarm.
+pub(super) async fn disarm(
+    observed: &Observed,
+    alarm: Alarm,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Outcome {
+    let Some(voter) = voter(observed, cluster, ctx) else {
+        return nobody();
+    };
+    if let Some(changed) = changed_since(cluster, ctx).await {
+        return changed;
+    }
+    let kind = match alarm.kind {
+        observed::AlarmKind::NoSpace => AlarmKind::NoSpace,
+        observed::AlarmKind::Corrupt => AlarmKind::Corrupt,
+    };
+    let member_id = alarm.member_id;
+    match voter.disarm(etcd::Alarm { member_id, kind }).await {
+        Ok(()) => Outcome::Done,
+        Err(error) => refused(&error),
+    }
+}
+
+/// A minute, and as long as its file takes on a slow disk.
+fn deadline(observed: &Observed, ordinal: u32) -> Duration {
+    let serving = observed.pods.get(&ordinal).and_then(|pod| pod.serving());
+    let size = serving.map_or(0, |serving| serving.space.size);
+    DEADLINE.saturating_add(Duration::from_secs(size / SLOW))
+}

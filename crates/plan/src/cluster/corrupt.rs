@@ -1,0 +1,190 @@
+//! Members whose data differs. With a majority of all voters that agree on one hash, whoever is outvoted is replaced
+//! ([`super::replace`]) and the alarm taken back; without one nobody can say who is right, and nothing is touched.
+
+use std::collections::BTreeMap;
+
+use api::Reason;
+
+use crate::cluster::maintain::heir;
+use crate::cluster::rollout;
+use crate::decision::{Decision, LATER, Step};
+use crate::observed::{Alarm, AlarmKind, Hash, Member, MemberList, Observed, quorum};
+
+/// What the voters say of their data.
+struct Poll<'a> {
+    /// The hash that a majority of all voters has.
+    agreed: Option<Hash>,
+    /// Voters that have another one at the same revisions.
+    outvoted: Vec<&'a Member>,
+    /// Voters that have said nothing.
+    silent: Vec<&'a Member>,
+    /// Two voters differ at the same revisions.
+    conflict: bool,
+}
+
+fn poll<'a>(observed: &Observed, list: &'a MemberList) -> Poll<'a> {
+    let hash = |voter: &Member| {
+        let serving = observed.serving_as(voter.id);
+        serving.filter(|s| s.cluster_id == list.cluster_id)?.hash
+    };
+    let told: Vec<(&Member, Hash)> = list
+        .voters()
+        .filter_map(|voter| Some((voter, hash(voter)?)))
+        .collect();
+    let mut counts: BTreeMap<Hash, usize> = BTreeMap::new();
+    for (_, hash) in &told {
+        let count = counts.entry(*hash).or_default();
+        *count = count.saturating_add(1);
+    }
+    let needed = quorum(list.voters().count());
+    let agreed = counts.iter().find(|(_, count)| **count >= needed);
+    let agreed = agreed.map(|(hash, _)| *hash);
+    let differ = |one: &Hash, other: &Hash| {
+        let comparable = (one.revision, one.compacted) == (other.revision, other.compacted);
+        comparable && one.hash != other.hash
+    };
+    let outvoted = told
+        .iter()
+        .filter(|(_, hash)| agreed.is_some_and(|agreed| differ(&agreed, hash)))
+        .map(|(voter, _)| *voter);
+    let silent = list.voters().filter(|voter| hash(voter).is_none());
+    Poll {
+        agreed,
+        outvoted: outvoted.collect(),
+        silent: silent.collect(),
+        conflict: counts
+            .keys()
+            .any(|one| counts.keys().any(|other| differ(one, other))),
+    }
+}
+
+fn alarm(observed: &Observed) -> Option<Alarm> {
+    let mut alarms = observed.alarms().into_iter();
+    alarms.find(|alarm| alarm.kind == AlarmKind::Corrupt)
+}
+
+/// Whether the hashes of the members should be asked for: on an alarm, while somebody is replaced who serves, and, where
+/// it is `due`, in a cluster that has nothing else to do.
+pub fn compares(observed: &Observed, due: bool) -> bool {
+    let Some(list) = &observed.etcd.members else {
+        return false;
+    };
+    let replaced = observed.leaving().any(|leaving| {
+        let pod = observed.pods.get(&leaving.ordinal);
+        let serves = pod.is_some_and(|pod| pod.serving().is_some());
+        leaving.intent.replaced.is_some() && leaving.listed == Some(true) && serves
+    });
+    let settled = !rollout::is_changing(observed)
+        && list.members.iter().all(|member| {
+            !member.learner && observed.is_healthy(member) && !observed.is_away(member)
+        });
+    alarm(observed).is_some() || replaced || (due && settled && list.voters().count() > 1)
+}
+
+/// The revision at which hashes are compared: one that every voter that serves has reached.
+pub fn common_revision(observed: &Observed) -> Option<u64> {
+    let list = observed.etcd.members.as_ref()?;
+    let serving = list
+        .voters()
+        .filter_map(|voter| observed.serving_as(voter.id));
+    serving.map(|serving| serving.space.revision).min()
+}
+
+/// Every voter has told its hash, and they are alike.
+pub fn is_alike(observed: &Observed) -> bool {
+    let list = observed.etcd.members.as_ref();
+    list.is_some_and(|list| is_unanimous(&poll(observed, list)))
+}
+
+fn is_unanimous(poll: &Poll<'_>) -> bool {
+    poll.agreed.is_some() && poll.silent.is_empty() && !poll.conflict && poll.outvoted.is_empty()
+}
+
+/// Why a member's data is not that of the cluster; `None` while that is not known.
+pub(super) fn diagnose(observed: &Observed, member: &Member) -> Option<String> {
+    let list = observed.etcd.members.as_ref()?;
+    let poll = poll(observed, list);
+    let outvoted = poll.outvoted.iter().any(|voter| voter.id == member.id);
+    let revision = poll.agreed?.revision;
+    outvoted.then(|| format!("its data differs from that of the majority at revision {revision}"))
+}
+
+/// Whoever is to be removed and leads hands over first.
+pub(super) fn hand_over(
+    observed: &Observed,
+    list: &MemberList,
+    (ordinal, member): (u32, &Member),
+) -> Option<Decision> {
+    let serves = observed.serving_as(member.id).is_some();
+    if !serves || observed.leader() != Some(member.id) {
+        return None;
+    }
+    let outvoted = poll(observed, list).outvoted;
+    let heir = heir(observed, list, member.id)
+        .filter(|heir| !outvoted.iter().any(|voter| voter.id == heir.id))?;
+    let step = Step::MoveLeader {
+        to: heir.id,
+        ordinal,
+    };
+    let why = format!(
+        "{} leads and is to be replaced; {} leads instead",
+        observed.member_name(ordinal),
+        heir.name
+    );
+    Some(Decision::act(step, Reason::ReplacingMember, why))
+}
+
+/// Before anything else is touched: nothing is done where nobody can say who is right.
+pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let alarm = alarm(observed);
+    let poll = poll(observed, list);
+    // Whoever was wiped by somebody who knows more joins anew with the data of the leader; then there is a majority.
+    let wiped = observed.pods.values().any(|pod| pod.blank().is_some());
+    let regrows = wiped || list.learners().next().is_some();
+    if poll.agreed.is_none() && regrows {
+        return None;
+    }
+    if poll.agreed.is_none() && poll.conflict && poll.silent.is_empty() {
+        return Some(Decision::refuse(
+            Reason::DataDiffers,
+            refusal(observed, list),
+        ));
+    }
+    if poll.agreed.is_none() && (poll.conflict || alarm.is_some()) {
+        let silent: Vec<String> = poll.silent.iter().map(|m| name(observed, m)).collect();
+        let whom = if silent.is_empty() {
+            "every voter to reach one revision".to_owned()
+        } else {
+            format!("the hash of {}", silent.join(", "))
+        };
+        let why = format!("the data of members may differ: waiting for {whom}");
+        return Some(Decision::wait(Reason::DataDiffers, why, LATER));
+    }
+    let alarm = alarm.filter(|_| is_unanimous(&poll))?;
+    let why = "the data of every voter is alike; etcd serves again";
+    Some(Decision::act(
+        Step::Disarm { alarm },
+        Reason::DataDiffers,
+        why,
+    ))
+}
+
+fn name(observed: &Observed, member: &Member) -> String {
+    let ordinal = observed.ordinal_of(member);
+    ordinal.map_or_else(|| member.name.clone(), |n| observed.member_name(n))
+}
+
+fn refusal(observed: &Observed, list: &MemberList) -> String {
+    let hashes: Vec<String> = list
+        .voters()
+        .filter_map(|voter| {
+            let hash = observed.serving_as(voter.id)?.hash?;
+            Some(format!("{} has {:08x}", name(observed, voter), hash.hash))
+        })
+        .collect();
+    let revision = common_revision(observed).unwrap_or_default();
+    format!(
+        "the data of members differs at revision {revision} and no majority agrees: {}; nothing is touched: find out whose data is right, let that member lead, and delete the claim and the pod of one of the others, which then joins anew with the data of the leader",
+        hashes.join(", ")
+    )
+}

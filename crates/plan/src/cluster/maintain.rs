@@ -1,0 +1,308 @@
+//! Room in the database: history beyond a floor is forgotten, files are written anew one member at a time and the
+//! leader last, and etcd's alarm is taken back once there is room to spare. Nothing of it is done while a member is
+//! missing, joins, leaves or tries a change; where it does not help, somebody is told what to raise.
+
+use std::cmp::Reverse;
+
+use api::Reason;
+
+use crate::cluster::{rollout, shrink};
+use crate::decision::{Decision, Step};
+use crate::observed::{Alarm, AlarmKind, Latched, Member, MemberList, Observed};
+
+/// Revisions that are kept, whatever room they take.
+pub(crate) const HISTORY: u64 = 1000;
+/// A file that is worth defragmenting without need: so large, in bytes, and less than half of it used.
+const LARGE: u64 = 100 << 20;
+/// The least that a defragmentation must win, in bytes; and a tenth of the file.
+const LEAST: u64 = 1 << 20;
+
+/// A voter and its database.
+struct Room<'a> {
+    member: &'a Member,
+    ordinal: u32,
+    size: u64,
+    in_use: u64,
+    quota: Option<u64>,
+    revision: u64,
+}
+
+impl Room<'_> {
+    /// Its file has so many percent of its quota, or more; `None` where the quota is not known.
+    fn fills(&self, percent: u64) -> Option<bool> {
+        let quota = self.quota?;
+        Some(self.size.saturating_mul(100) >= quota.saturating_mul(percent))
+    }
+
+    fn waste(&self) -> u64 {
+        self.size.saturating_sub(self.in_use)
+    }
+
+    /// A defragmentation would win something.
+    fn is_loose(&self) -> bool {
+        self.waste() >= LEAST && self.waste().saturating_mul(10) >= self.size
+    }
+
+    /// A defragmentation would help it out of a need.
+    fn is_helped(&self) -> bool {
+        self.is_loose() && self.fills(80) != Some(false)
+    }
+
+    /// A defragmentation is due though there is no need.
+    fn is_fragmented(&self) -> bool {
+        self.size >= LARGE && self.in_use.saturating_mul(2) < self.size && self.is_loose()
+    }
+}
+
+/// Voters that serve.
+fn rooms<'a>(observed: &'a Observed, list: &'a MemberList) -> Vec<Room<'a>> {
+    let rooms = list.voters().filter_map(|member| {
+        let serving = observed.serving_as(member.id)?;
+        Some(Room {
+            member,
+            ordinal: observed.ordinal_of(member)?,
+            size: serving.space.size,
+            in_use: serving.space.in_use,
+            quota: observed.quota_of(serving),
+            revision: serving.space.revision,
+        })
+    });
+    rooms.collect()
+}
+
+fn no_space(observed: &Observed) -> Option<Alarm> {
+    let mut alarms = observed.alarms().into_iter();
+    alarms.find(|alarm| alarm.kind == AlarmKind::NoSpace)
+}
+
+/// etcd takes no writes, or is about to.
+fn is_pressed(observed: &Observed, rooms: &[Room<'_>]) -> bool {
+    no_space(observed).is_some() || rooms.iter().any(|room| room.fills(90) == Some(true))
+}
+
+/// Every voter is well and here, and nobody joins, leaves or tries a change.
+fn is_calm(observed: &Observed, list: &MemberList) -> bool {
+    let here = |voter: &Member| observed.is_healthy(voter) && !observed.is_away(voter);
+    list.voters().all(here)
+        && list.learners().next().is_none()
+        && observed.open_grant().is_none()
+        && observed.cluster.latched.trial.is_none()
+        && !shrink::is_under_way(observed)
+}
+
+/// What a database in need gets before anything else is begun; a rollout that waits for something does not hold it up.
+pub(super) fn relieve(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let rooms = rooms(observed, list);
+    finish(observed, list, &rooms).or_else(|| {
+        if !is_pressed(observed, &rooms) || !is_calm(observed, list) {
+            return None;
+        }
+        disarm(observed, list, &rooms)
+            .or_else(|| compact(observed, &rooms, HISTORY))
+            .or_else(|| {
+                next(
+                    observed,
+                    list,
+                    &rooms,
+                    (Reason::NoSpace, |room| room.is_helped()),
+                )
+            })
+            // Where nothing is written any more, every revision counts.
+            .or_else(|| no_space(observed).and_then(|_| compact(observed, &rooms, 1)))
+    })
+}
+
+/// A settled cluster whose files are mostly empty.
+pub(super) fn tidy_up(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let maintenance = observed.cluster.intent.as_ref().ok()?.maintenance;
+    let now = observed.now.as_second();
+    let open = maintenance.window.is_none_or(|window| window.holds(now));
+    let settled = is_calm(observed, list) && !rollout::is_changing(observed);
+    if !maintenance.defragment || !open || !settled {
+        return None;
+    }
+    let rooms = rooms(observed, list);
+    next(
+        observed,
+        list,
+        &rooms,
+        (Reason::Defragmenting, |room| room.is_fragmented()),
+    )
+}
+
+/// Nothing is left to be done, and etcd still takes no writes.
+pub(super) fn exhausted(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    no_space(observed)?;
+    let why = complaint(observed)?;
+    Some(Decision::refuse(
+        Reason::NoSpace,
+        format!("{why}: {ADVICE}"),
+    ))
+}
+
+/// What to do where nothing else helps.
+pub(crate) const ADVICE: &str = "raise spec.etcd.quotaBackendBytes, with spec.storage.size at least two and a half times as much, or delete keys";
+
+/// Which member uses how much; `None` while there is room.
+pub(crate) fn complaint(observed: &Observed) -> Option<String> {
+    let list = observed.etcd.members.as_ref()?;
+    let rooms = rooms(observed, list);
+    if !is_pressed(observed, &rooms) {
+        return None;
+    }
+    let share = |room: &&Room<'_>| {
+        let quota = room.quota.unwrap_or(u64::MAX);
+        room.size.saturating_mul(1000).checked_div(quota)
+    };
+    let fullest = rooms.iter().max_by_key(share)?;
+    let of = fullest.quota.map_or_else(
+        || "a quota that it does not tell".to_owned(),
+        |quota| format!("its quota of {}", human(quota)),
+    );
+    let what = if no_space(observed).is_some() {
+        "etcd takes no writes"
+    } else {
+        "etcd will soon take no writes"
+    };
+    Some(format!(
+        "{what}: the database of {} has {} of {of}, {} of them in use",
+        observed.member_name(fullest.ordinal),
+        human(fullest.size),
+        human(fullest.in_use),
+    ))
+}
+
+fn human(bytes: u64) -> String {
+    let tenths = bytes.saturating_mul(10) >> 20;
+    format!("{}.{} MiB", tenths / 10, tenths % 10)
+}
+
+/// With room to spare on every voter the alarm goes, one after another.
+fn disarm(observed: &Observed, list: &MemberList, rooms: &[Room<'_>]) -> Option<Decision> {
+    let alarm = no_space(observed)?;
+    let all = rooms.len() == list.voters().count();
+    let spare = rooms.iter().all(|room| room.fills(80) == Some(false));
+    (all && spare).then(|| {
+        let why = "every database has room again; etcd takes writes".to_owned();
+        Decision::act(Step::Disarm { alarm }, Reason::NoSpace, why)
+    })
+}
+
+/// History goes down to the floor, if that is at least so many revisions more than last time.
+fn compact(observed: &Observed, rooms: &[Room<'_>], more: u64) -> Option<Decision> {
+    let reached = rooms.iter().map(|room| room.revision).min()?;
+    let revision = reached.saturating_sub(HISTORY);
+    let before = observed.cluster.latched.compacted.unwrap_or(0);
+    (revision >= before.saturating_add(more)).then(|| {
+        let why = format!("forgetting what is older than the last {HISTORY} revisions");
+        Decision::act(Step::Compact { revision }, Reason::NoSpace, why)
+    })
+}
+
+/// The next member to be defragmented: who wins most, the leader last and only after it has handed over. Written down
+/// first, so that a late look leads to nobody else's.
+fn next(
+    observed: &Observed,
+    list: &MemberList,
+    rooms: &[Room<'_>],
+    (reason, due): (Reason, fn(&Room<'_>) -> bool),
+) -> Option<Decision> {
+    let leads = |room: &Room<'_>| observed.leader() == Some(room.member.id);
+    let due = rooms.iter().filter(|room| due(room));
+    let room = due.min_by_key(|room| (leads(room), Reverse(room.waste()), room.ordinal))?;
+    let name = observed.member_name(room.ordinal);
+    Some(hand_over(observed, list, room, reason).unwrap_or_else(|| {
+        let why = format!(
+            "{name} is defragmented next: {} of {} are in use",
+            human(room.in_use),
+            human(room.size)
+        );
+        write_down(observed, Some(name), reason, why)
+    }))
+}
+
+fn write_down(
+    observed: &Observed,
+    member: Option<String>,
+    reason: Reason,
+    why: String,
+) -> Decision {
+    let latched = Latched {
+        defragmenting: member,
+        ..observed.cluster.latched.clone()
+    };
+    Decision::act(Step::Latch(latched), reason, why)
+}
+
+/// Clients of the leader would wait; there is somebody else to lead unless it is alone.
+fn hand_over(
+    observed: &Observed,
+    list: &MemberList,
+    room: &Room<'_>,
+    reason: Reason,
+) -> Option<Decision> {
+    if observed.leader() != Some(room.member.id) {
+        return None;
+    }
+    let heir = heir(observed, list, room.member.id)?;
+    let step = Step::MoveLeader {
+        to: heir.id,
+        ordinal: room.ordinal,
+    };
+    let name = observed.member_name(room.ordinal);
+    let why = format!(
+        "{name} leads and is to be defragmented; {} leads instead",
+        heir.name
+    );
+    Some(Decision::act(step, reason, why))
+}
+
+/// The most advanced of the other voters that are well.
+pub(super) fn heir<'a>(
+    observed: &Observed,
+    list: &'a MemberList,
+    leader: u64,
+) -> Option<&'a Member> {
+    let others = list.voters().filter(|voter| voter.id != leader);
+    let well = others.filter(|voter| observed.is_healthy(voter) && !observed.is_away(voter));
+    well.max_by_key(|voter| {
+        let serving = observed.serving_as(voter.id);
+        serving.map_or(0, |serving| serving.applied_index)
+    })
+}
+
+/// Whoever was written down, until nothing is left to be won; then it is forgotten.
+fn finish(observed: &Observed, list: &MemberList, rooms: &[Room<'_>]) -> Option<Decision> {
+    let name = observed.cluster.latched.defragmenting.as_ref()?;
+    let ordinal = api::names::ordinal(&observed.cluster.name, name);
+    let listed = list
+        .voters()
+        .any(|voter| ordinal.is_some() && observed.ordinal_of(voter) == ordinal);
+    let room = rooms.iter().find(|room| Some(room.ordinal) == ordinal);
+    let pressed = is_pressed(observed, rooms);
+    let reason = if pressed {
+        Reason::NoSpace
+    } else {
+        Reason::Defragmenting
+    };
+    let intent = observed.cluster.intent.as_ref();
+    let wanted = pressed || intent.is_ok_and(|intent| intent.maintenance.defragment);
+    let due = room.is_none_or(Room::is_loose) && listed && wanted;
+    if !due {
+        let why = format!("{name} needs no defragmentation any more");
+        return Some(write_down(observed, None, reason, why));
+    }
+    let room = room.filter(|_| is_calm(observed, list))?;
+    Some(hand_over(observed, list, room, reason).unwrap_or_else(|| {
+        let step = Step::Defragment {
+            id: room.member.id,
+            ordinal: room.ordinal,
+        };
+        let why = format!(
+            "defragmenting {name}: {} of {} are in use",
+            human(room.in_use),
+            human(room.size)
+        );
+        Decision::act(step, reason, why)
+    }))
+}
