@@ -1,0 +1,293 @@
+//! One run: a cluster of its own, clients and watchers at work, round after round of edits and faults, and the checks at
+//! the end. Each round begins with a healthy cluster; one that does not become healthy again ends the run.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use api::v1alpha1::status::EtcdClusterStatus;
+use e2e::{Cluster, MINUTE, Stage, comes_true, until};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::agreement::{self, Agreed};
+use crate::clients::{CLIENTS, Client, Journal};
+use crate::dice::Dice;
+use crate::faults::Faults;
+use crate::health;
+use crate::history::{Anomaly, Operation};
+use crate::members::Members;
+use crate::nodes::Tool;
+use crate::report::Record;
+use crate::schedule::{Edit, Reach, Round, SIZES, Schedule};
+use crate::timeline::{Clock, Timeline};
+use crate::watchers::{WATCHERS, Watcher};
+use crate::wire::Connection;
+
+/// How long the cluster may take to be healthy again after a round.
+const HEAL: Duration = Duration::from_mins(3);
+/// How often the status is looked at.
+const STATUS: Duration = Duration::from_millis(300);
+/// Dice of the watchers, apart from those of the clients.
+const WATCHER_DICE: u64 = 1000;
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) time: Duration,
+    /// Release of etcd, such as `v3.6.16`.
+    pub(crate) version: String,
+    pub(crate) tool: Option<Tool>,
+}
+
+impl Plan {
+    pub(crate) fn schedule(&self) -> Schedule {
+        let reach = match self.tool {
+            Some(_) => Reach::Nodes,
+            None => Reach::Api,
+        };
+        Schedule::new(self.seed, reach)
+    }
+}
+
+/// Runs; whatever was taken away is given back, and the namespace goes, however it ends.
+pub(crate) async fn run(plan: &Plan) -> Result<Record> {
+    let stage = Stage::set(&format!("chaos with seed {}", plan.seed)).await?;
+    let cluster = stage.cluster("c");
+    let mut faults = Faults::new(&cluster, plan.tool.clone());
+    let timeline = Timeline::new(Clock::start());
+    let played = tokio::select! {
+        played = play(plan, &cluster, &mut faults, &timeline) => played,
+        interrupted = interrupted() => interrupted,
+    };
+    for error in faults.give_back().await {
+        timeline.note(
+            "FAILED",
+            &format!("something was not given back: {error:#}"),
+        );
+    }
+    let mut record = match played {
+        Ok(record) => record,
+        Err(error) => {
+            e2e::tell(&stage.account().await);
+            stage.strike().await?;
+            return Err(error);
+        }
+    };
+    if !record.anomalies.is_empty() {
+        record.account = stage.account().await;
+    }
+    stage.strike().await?;
+    Ok(record)
+}
+
+/// Until somebody wants the run to end.
+async fn interrupted<T>() -> Result<T> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => pressed?,
+        _told = terminate.recv() => {}
+    }
+    bail!("interrupted")
+}
+
+async fn play(
+    plan: &Plan,
+    cluster: &Cluster,
+    faults: &mut Faults,
+    timeline: &Timeline,
+) -> Result<Record> {
+    let [size, _larger] = SIZES;
+    let spec = json!({"size": size, "version": plan.version, "storage": {"size": "1Gi"}});
+    cluster.stage.create(&cluster.name, spec).await?;
+    cluster.ready_within(HEAL).await?;
+    timeline.note(
+        "run",
+        &format!("{} is ready in {}", cluster.name, cluster.stage.namespace),
+    );
+    let mut traffic = Traffic::start(plan, cluster, timeline).await?;
+    let mut record = Record::new(plan, timeline);
+    let size = rounds(plan, cluster, faults, &mut record).await;
+    record.operations = traffic.stop().await?;
+    let last = record
+        .operations
+        .iter()
+        .filter_map(Operation::acknowledged)
+        .max();
+    conclude(plan, cluster, size, &mut record).await;
+    for watcher in &traffic.watchers {
+        watcher.reaches(last.unwrap_or_default()).await;
+        record.watched.push(watcher.watched());
+    }
+    record.note_agreement(agree(&traffic.members, cluster).await);
+    record.judge();
+    Ok(record)
+}
+
+/// Plays rounds until the time is over, and returns the size that was asked for last.
+async fn rounds(plan: &Plan, cluster: &Cluster, faults: &mut Faults, record: &mut Record) -> u32 {
+    let begin = Instant::now();
+    let [mut size, _larger] = SIZES;
+    for (number, round) in (1..).zip(plan.schedule()) {
+        if begin.elapsed() >= plan.time {
+            break;
+        }
+        record.timeline.note("round", &format!("{number}: {round}"));
+        play_round(number, round, faults, record).await;
+        if let Some(Edit::Resize(wanted)) = round.edit {
+            size = wanted;
+        }
+        let what = format!("round {number} ({round}) is over and the cluster healthy");
+        let healthy = || async { health::check(cluster, size).await.map(|()| true) };
+        match until(what, HEAL, healthy).await {
+            Ok(took) => record.healed(round, took),
+            Err(error) => {
+                record.anomaly(Anomaly::new(format!("{error:#}"), &[]));
+                break;
+            }
+        }
+        tokio::time::sleep(round.rest).await;
+    }
+    size
+}
+
+async fn play_round(number: usize, round: Round, faults: &mut Faults, record: &mut Record) {
+    if let Some(edit) = round.edit {
+        match faults.edit(edit, number).await {
+            Ok(()) => record.edited(edit),
+            Err(error) => record.skipped(&format!("{edit}: {error:#}")),
+        }
+        tokio::time::sleep(round.lag).await;
+    }
+    if let Some(fault) = round.fault {
+        match faults.inflict(fault).await {
+            Ok(hit) => record.inflicted(fault, &hit),
+            Err(error) => record.skipped(&format!("{fault}: {error:#}")),
+        }
+    }
+}
+
+/// The cluster is left alone and must be well, and its status true.
+async fn conclude(plan: &Plan, cluster: &Cluster, size: u32, record: &mut Record) {
+    let version = plan.version.trim_start_matches('v');
+    let healthy = || async { health::check(cluster, size).await.map(|()| true) };
+    if let Err(error) = until("the cluster is healthy at the end", HEAL, healthy).await {
+        record.anomaly(Anomaly::new(format!("{error:#}"), &[]));
+        return;
+    }
+    if let Err(error) = comes_true(cluster, size, version).await {
+        record.anomaly(Anomaly::new(
+            format!("the status is not true: {error:#}"),
+            &[],
+        ));
+    }
+}
+
+/// Members that cannot be asked are asked again; such that differ will differ again.
+async fn agree(members: &Members, cluster: &Cluster) -> Result<Agreed> {
+    until("all members hold the same data", MINUTE, || async {
+        members.look(cluster).await;
+        agreement::check(members).await.map(|_| true)
+    })
+    .await?;
+    agreement::check(members).await
+}
+
+/// Everybody who is at work during a run. It ends with this value.
+struct Traffic {
+    members: Members,
+    watchers: Vec<Watcher>,
+    journal: Journal,
+    stop: watch::Sender<bool>,
+    clients: JoinSet<()>,
+    _others: JoinSet<()>,
+}
+
+impl Traffic {
+    async fn start(plan: &Plan, cluster: &Cluster, timeline: &Timeline) -> Result<Self> {
+        let members = Members::default();
+        members.look(cluster).await;
+        let place = members.all().into_iter().next().context("no member")?;
+        let connection = Connection::open(&place.address).await;
+        let connection = connection.ok().context("no connection")?;
+        let from = connection.revision().await.ok().context("no revision")? + 1;
+        let mut others = JoinSet::new();
+        others.spawn(members.clone().keep_current(cluster.clone()));
+        others.spawn(follow_status(cluster.clone(), timeline.clone()));
+        let watchers: Vec<Watcher> = (0..WATCHERS).map(|n| Watcher::new(n, from)).collect();
+        for (number, watcher) in (WATCHER_DICE..).zip(&watchers) {
+            let dice = Dice::apart(plan.seed, number);
+            others.spawn(watcher.clone().work(members.clone(), dice));
+        }
+        let (stop, stopped) = watch::channel(false);
+        let journal = Journal::default();
+        let mut clients = JoinSet::new();
+        for number in 0..CLIENTS {
+            let clock = timeline.clock();
+            let dice = Dice::apart(plan.seed, u64::try_from(number)?);
+            let client = Client::new(number, dice, clock, members.clone());
+            clients.spawn(client.work(Arc::clone(&journal), stopped.clone()));
+        }
+        Ok(Self {
+            members,
+            watchers,
+            journal,
+            stop,
+            clients,
+            _others: others,
+        })
+    }
+
+    /// The clients end what they are at; all that they did.
+    async fn stop(&mut self) -> Result<Vec<Operation>> {
+        self.stop.send(true)?;
+        while let Some(ended) = self.clients.join_next().await {
+            ended.context("a client panicked")?;
+        }
+        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        ensure!(!journal.is_empty(), "no client made a call");
+        Ok(journal.clone())
+    }
+}
+
+/// Notes every change of what users see.
+async fn follow_status(cluster: Cluster, timeline: Timeline) {
+    let mut ticks = tokio::time::interval(STATUS);
+    let mut last = String::new();
+    loop {
+        ticks.tick().await;
+        let now = match cluster.status().await {
+            Ok(status) => describe(&status),
+            Err(error) => format!("cannot be read: {error:#}"),
+        };
+        if now != last {
+            timeline.note("status", &now);
+            last = now;
+        }
+    }
+}
+
+fn describe(status: &EtcdClusterStatus) -> String {
+    let conditions = status.conditions.iter().map(|condition| {
+        format!(
+            "{}={} {}",
+            condition.type_, condition.status, condition.reason
+        )
+    });
+    let members = status.members.iter().map(|member| {
+        let ready = if member.ready { "" } else { " not ready" };
+        let role = member
+            .role
+            .map(|role| format!("{role:?}"))
+            .unwrap_or_default();
+        format!("{} {role}{ready}", member.name)
+    });
+    let (conditions, members): (Vec<String>, Vec<String>) =
+        (conditions.collect(), members.collect());
+    let phase = status.phase.map(|phase| format!("{phase:?}"));
+    let (phase, conditions) = (phase.unwrap_or_default(), conditions.join(", "));
+    format!("{phase}; {conditions}; {}", members.join(", "))
+}
