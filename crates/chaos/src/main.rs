@@ -32,6 +32,7 @@ use clap::Parser;
 
 use crate::nodes::Tool;
 use crate::run::Plan;
+use crate::schedule::FaultKind;
 
 /// A round takes about so long, which says how many are worth printing beforehand.
 const ROUND: Duration = Duration::from_secs(15);
@@ -54,18 +55,29 @@ struct Arguments {
     /// The program whose `cluster` command reaches the nodes; without it, only the Kubernetes API is used
     #[arg(long)]
     tool: Option<PathBuf>,
+    /// Faults that are left out, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    without: Vec<FaultKind>,
     /// Where the timeline goes
     #[arg(long)]
     report: PathBuf,
 }
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
+    chaos().unwrap_or_else(|error| {
+        e2e::tell(&format!("error: {error:#}"));
+        ExitCode::FAILURE
+    })
+}
+
+fn chaos() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     let plan = Plan {
         seed: arguments.seed,
         time: Duration::from_secs(arguments.minutes * 60),
         version: arguments.version,
         tool: arguments.tool.map(Tool),
+        without: arguments.without,
     };
     let shown = plan.time.as_secs() / ROUND.as_secs();
     for (number, round) in (1..=shown).zip(plan.schedule()) {

@@ -78,22 +78,34 @@ pub(crate) struct Schedule {
     dice: Dice,
     reach: Reach,
     size: u32,
+    without: Vec<FaultKind>,
     faults: Vec<FaultKind>,
     edits: Vec<EditKind>,
     number: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FaultKind {
+/// A fault without its victim. The variants are documented for `--help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FaultKind {
+    /// Delete a pod without a grace period
     KillPod,
+    /// Delete a claim and its pod
     LoseVolume,
+    /// Delete the operator's pods without a grace period
     KillOperator,
+    /// Kill an etcd process
     CrashProcess,
+    /// Stop an etcd process for a while
     Freeze,
+    /// Cut a node off from everybody for a while
     CutNode,
+    /// Cut the pods of a node off from those of others for a while
     CutPods,
+    /// Take a node's power away for a while
     KillNode,
+    /// Kill a kubelet and start it again
     RestartKubelet,
+    /// Kill the API server and start it again
     RestartApiServer,
 }
 
@@ -125,12 +137,13 @@ const EDIT_EVERY: u64 = 3;
 const ALONE_EVERY: u64 = 4;
 
 impl Schedule {
-    pub(crate) fn new(seed: u64, reach: Reach) -> Self {
+    pub(crate) fn new(seed: u64, reach: Reach, without: &[FaultKind]) -> Self {
         let [size, _larger] = SIZES;
         Self {
             dice: Dice::new(seed),
             reach,
             size,
+            without: without.to_vec(),
             faults: Vec::new(),
             edits: Vec::new(),
             number: 0,
@@ -145,6 +158,7 @@ impl Schedule {
                 self.faults.extend(BY_NODES);
             }
             self.dice.shuffle(&mut self.faults);
+            self.faults.retain(|kind| !self.without.contains(kind));
         }
         let kind = self.faults.pop()?;
         let victim = match self.dice.below(2) {
@@ -280,14 +294,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn rounds(seed: u64, reach: Reach) -> Vec<Round> {
-        Schedule::new(seed, reach).take(60).collect()
+        Schedule::new(seed, reach, &[]).take(60).collect()
     }
 
     #[test]
     fn a_seed_is_a_schedule() {
         assert_eq!(rounds(7, Reach::Nodes), rounds(7, Reach::Nodes));
         assert_ne!(rounds(7, Reach::Nodes), rounds(8, Reach::Nodes));
-        let first: Vec<String> = Schedule::new(1, Reach::Nodes)
+        let first: Vec<String> = Schedule::new(1, Reach::Nodes, &[])
             .take(3)
             .map(|round| round.to_string())
             .collect();
@@ -308,6 +322,15 @@ mod tests {
             let first: BTreeSet<&str> = faults.take(kinds).map(Fault::kind).collect();
             assert_eq!(first.len(), kinds);
         }
+    }
+
+    #[test]
+    fn what_is_left_out_does_not_come() {
+        let without = [FaultKind::KillNode, FaultKind::Freeze];
+        let rounds = Schedule::new(3, Reach::Nodes, &without).take(60);
+        let kinds: BTreeSet<&str> = rounds.filter_map(|r| r.fault).map(Fault::kind).collect();
+        assert_eq!(kinds.len(), 8);
+        assert!(!kinds.contains("kill node") && !kinds.contains("freeze process"));
     }
 
     #[test]

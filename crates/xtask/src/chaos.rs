@@ -20,6 +20,9 @@ pub(crate) struct Options {
     /// Release of etcd, if not the usual one
     #[arg(long)]
     pub(crate) version: Option<String>,
+    /// Faults that are left out, separated by commas, such as kill-node,freeze
+    #[arg(long)]
+    pub(crate) without: Option<String>,
 }
 
 /// Runs until the time is over; an anomaly is an error.
@@ -45,6 +48,9 @@ fn command(layout: &Layout, target: &Target, options: &Options) -> Result<Comman
         .current_dir(root());
     if let Some(version) = &options.version {
         command.args(["--version", version]);
+    }
+    if let Some(without) = &options.without {
+        command.args(["--without", without]);
     }
     if target.is_local() {
         command.arg("--tool").arg(std::env::current_exe()?);

@@ -221,6 +221,7 @@ impl Bench<'_> {
             seed: 1,
             minutes: 2,
             version: None,
+            without: None,
         };
         let outcome = chaos::run(self.layout, &self.target()?, &options);
         self.counts.add("chaos", outcome.is_ok());
