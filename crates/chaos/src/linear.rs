@@ -81,7 +81,6 @@ impl Place {
                 due.push((index, step));
             }
         }
-        due.retain(|(_, step)| step.start <= earliest_end);
         (due, earliest_end)
     }
 
@@ -89,10 +88,6 @@ impl Place {
         match step.sees {
             Sees::Anything => true,
             Sees::Value(value) => self.value == value,
-            Sees::Exactly(Found { value, revision }) => {
-                let same = self.revision == revision || self.revision == 0;
-                self.value == value && (value.is_none() || same)
-            }
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{Action, Anomaly, Content, Found, Moment, Operation, Outcome, Value};
+use crate::history::{Action, Anomaly, Content, Moment, Operation, Outcome, Value};
 
 /// What an order must hold.
 pub(super) struct Steps {
@@ -25,12 +25,11 @@ pub(super) struct Step {
     pub(super) operation: usize,
 }
 
-/// What it found before it acted, as far as anybody was told.
+/// What it found before it acted, as far as anybody was told. The value is enough: it has one writer and one revision.
 #[derive(Clone, Copy)]
 pub(super) enum Sees {
     Anything,
     Value(Option<Value>),
-    Exactly(Found),
 }
 
 #[derive(Clone, Copy)]
@@ -44,14 +43,14 @@ impl Sees {
     pub(super) fn is_nothing(self) -> bool {
         match self {
             Self::Anything => false,
-            Self::Value(value) | Self::Exactly(Found { value, .. }) => value.is_none(),
+            Self::Value(value) => value.is_none(),
         }
     }
 
     pub(super) fn value(self) -> Option<Value> {
         match self {
             Self::Anything => None,
-            Self::Value(value) | Self::Exactly(Found { value, .. }) => value,
+            Self::Value(value) => value,
         }
     }
 }
@@ -105,7 +104,7 @@ fn step(
             let revision = Some(answer.at);
             let write = written.map(|Content(value)| Write { value, revision });
             let write = write.filter(|_| answer.wrote);
-            (operation.end, Sees::Exactly(answer.before), write)
+            (operation.end, Sees::Value(answer.before.value), write)
         }
         Outcome::Unknown(_) => {
             // Not found by anybody: whether it took effect makes no difference.
