@@ -19,6 +19,7 @@ mod report;
 mod run;
 mod schedule;
 mod timeline;
+mod traffic;
 mod watchers;
 mod watching;
 mod wire;

@@ -1,37 +1,28 @@
 //! One run: a cluster of its own, clients and watchers at work, round after round of edits and faults, and the checks at
 //! the end. Each round begins with a healthy cluster; one that does not become healthy again ends the run.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use api::v1alpha1::status::EtcdClusterStatus;
+use anyhow::{Result, bail, ensure};
 use e2e::{Cluster, MINUTE, Operator, Stage, comes_true, until};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use crate::agreement::{self, Agreed};
-use crate::clients::{CLIENTS, Client, Journal};
-use crate::dice::Dice;
+use crate::clients::Journal;
 use crate::faults::Faults;
 use crate::health;
-use crate::history::{Anomaly, Operation};
+use crate::history::Anomaly;
 use crate::members::Members;
 use crate::nodes::Tool;
 use crate::report::Record;
 use crate::schedule::{Edit, FaultKind, Reach, Round, SIZES, Schedule};
 use crate::timeline::{Clock, Timeline};
-use crate::watchers::{WATCHERS, Watcher};
-use crate::wire::Connection;
+use crate::traffic::Traffic;
 
 /// How long the cluster may take to be healthy again after a round.
 const HEAL: Duration = Duration::from_mins(3);
-/// How often the status is looked at.
-const STATUS: Duration = Duration::from_millis(300);
-/// Dice of the watchers, apart from those of the clients.
-const WATCHER_DICE: u64 = 1000;
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -112,7 +103,7 @@ async fn play(
     cluster.ready_within(HEAL).await?;
     let namespace = &cluster.stage.namespace;
     timeline.note("run", &format!("{} is ready in {namespace}", cluster.name));
-    let mut traffic = Traffic::start(plan, cluster, &timeline, journal).await?;
+    let mut traffic = Traffic::start(plan.seed, cluster, &timeline, journal).await?;
     let healthy = rounds(plan, cluster, faults, record).await;
     let last = traffic.stop().await?;
     for watcher in &traffic.watchers {
@@ -204,104 +195,4 @@ async fn agree(members: &Members, cluster: &Cluster) -> Result<Agreed> {
     })
     .await?;
     agreement::check(members).await
-}
-
-/// Everybody who is at work during a run. It ends with this value.
-struct Traffic {
-    members: Members,
-    watchers: Vec<Watcher>,
-    journal: Journal,
-    stop: watch::Sender<bool>,
-    clients: JoinSet<()>,
-    _others: JoinSet<()>,
-}
-
-impl Traffic {
-    async fn start(
-        plan: &Plan,
-        cluster: &Cluster,
-        timeline: &Timeline,
-        journal: &Journal,
-    ) -> Result<Self> {
-        let members = Members::default();
-        members.look(cluster).await;
-        let place = members.all().into_iter().next().context("no member")?;
-        let connection = Connection::open(&place.address).await;
-        let connection = connection.ok().context("no connection")?;
-        let from = connection.revision().await.ok().context("no revision")? + 1;
-        let mut others = JoinSet::new();
-        others.spawn(members.clone().keep_current(cluster.clone()));
-        others.spawn(follow_status(cluster.clone(), timeline.clone()));
-        let watchers: Vec<Watcher> = (0..WATCHERS).map(|n| Watcher::new(n, from)).collect();
-        for (number, watcher) in (WATCHER_DICE..).zip(&watchers) {
-            let dice = Dice::apart(plan.seed, number);
-            others.spawn(watcher.clone().work(members.clone(), dice));
-        }
-        let (stop, stopped) = watch::channel(false);
-        let mut clients = JoinSet::new();
-        for number in 0..CLIENTS {
-            let clock = timeline.clock();
-            let dice = Dice::apart(plan.seed, u64::try_from(number)?);
-            let client = Client::new(number, dice, clock, members.clone());
-            clients.spawn(client.work(Arc::clone(journal), stopped.clone()));
-        }
-        Ok(Self {
-            members,
-            watchers,
-            journal: Arc::clone(journal),
-            stop,
-            clients,
-            _others: others,
-        })
-    }
-
-    /// The clients end what they are at. Returns the highest revision that any of them was told to have written.
-    async fn stop(&mut self) -> Result<i64> {
-        self.stop.send(true)?;
-        while let Some(ended) = self.clients.join_next().await {
-            ended.context("a client panicked")?;
-        }
-        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = journal.iter().filter_map(Operation::acknowledged).max();
-        last.context("no client could write")
-    }
-}
-
-/// Notes every change of what users see.
-async fn follow_status(cluster: Cluster, timeline: Timeline) {
-    let mut ticks = tokio::time::interval(STATUS);
-    let mut last = String::new();
-    loop {
-        ticks.tick().await;
-        let now = match cluster.status().await {
-            Ok(status) => describe(&status),
-            Err(error) => format!("cannot be read: {error:#}"),
-        };
-        if now != last {
-            timeline.note("status", &now);
-            last = now;
-        }
-    }
-}
-
-fn describe(status: &EtcdClusterStatus) -> String {
-    let conditions = status.conditions.iter().map(|condition| {
-        format!(
-            "{}={} {}",
-            condition.type_, condition.status, condition.reason
-        )
-    });
-    let members = status.members.iter().map(|member| {
-        let ready = if member.ready { "" } else { " not ready" };
-        let role = member
-            .role
-            .map(|role| format!("{role:?}"))
-            .unwrap_or_default();
-        format!("{} {role}{ready}", member.name)
-    });
-    let (conditions, members): (Vec<String>, Vec<String>) =
-        (conditions.collect(), members.collect());
-    let phase = status.phase.map(|phase| format!("{phase:?}"));
-    let (phase, conditions) = (phase.unwrap_or_default(), conditions.join(", "));
-    format!("{phase}; {conditions}; {}", members.join(", "))
 }
