@@ -18,6 +18,8 @@ use crate::{linear, order, watching};
 
 /// With fewer acknowledged writes in a second there is too little to judge.
 const LEAST_WRITES: u64 = 5;
+/// How many anomalies of a history are told of one by one: a store that was wiped makes thousands.
+const TOLD: usize = 20;
 /// What is shown around an anomaly, on either side and at most.
 const AROUND: (Moment, usize) = (300_000, 60);
 
@@ -116,8 +118,12 @@ impl Record {
             }
         }
         found.extend(self.too_little());
-        for anomaly in found {
+        let more = found.len().saturating_sub(TOLD);
+        for anomaly in found.into_iter().take(TOLD) {
             self.anomaly(anomaly);
+        }
+        if more > 0 {
+            self.anomaly(Anomaly::new(format!("and {more} more of the kind"), &[]));
         }
     }
 
