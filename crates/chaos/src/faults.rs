@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use crate::health;
 use crate::nodes::{Process, Tool};
 use crate::schedule::{Edit, Fault, Victim};
+use crate::timeline::Timeline;
 
 /// How long a fault waits for a cluster that can bear it.
 const PATIENCE: Duration = MINUTE;
@@ -22,6 +23,7 @@ const PATIENCE: Duration = MINUTE;
 pub(crate) struct Faults {
     cluster: Cluster,
     tool: Option<Tool>,
+    timeline: Timeline,
     /// What must be given back.
     taken: Vec<Taken>,
 }
@@ -53,10 +55,11 @@ impl Target {
 }
 
 impl Faults {
-    pub(crate) fn new(cluster: &Cluster, tool: Option<Tool>) -> Self {
+    pub(crate) fn new(cluster: &Cluster, tool: Option<Tool>, timeline: &Timeline) -> Self {
         Self {
             cluster: cluster.clone(),
             tool,
+            timeline: timeline.clone(),
             taken: Vec::new(),
         }
     }
@@ -165,7 +168,7 @@ impl Faults {
         let process = Process::of_pod(target.uid())?;
         let id = process.id;
         process.signal(Signal::STOP)?;
-        self.taken.push(Taken::Frozen(process));
+        self.take(&target.name, Taken::Frozen(process));
         tokio::time::sleep(time).await;
         self.mend().await?;
         Ok(format!("{}, process {id}", target.name))
@@ -173,7 +176,7 @@ impl Faults {
 
     async fn cut(&mut self, victim: Victim, time: Duration, pods_only: bool) -> Result<String> {
         let target = self.spare(victim, Range::Node).await?;
-        self.taken.push(Taken::Cut(target.node.clone()));
+        self.take(&target.node, Taken::Cut(target.node.clone()));
         self.tool()?.cut(&target.node, time, pods_only).await?;
         tokio::time::sleep(time).await;
         self.mend().await?;
@@ -189,11 +192,17 @@ impl Faults {
             "the name server runs on {}",
             target.node
         );
-        self.taken.push(Taken::Killed(target.node.clone()));
+        self.take(&target.node, Taken::Killed(target.node.clone()));
         self.tool()?.kill(&target.node).await?;
         tokio::time::sleep(time).await;
         self.mend().await?;
         Ok(format!("{} with {}", target.node, target.name))
+    }
+
+    /// When a fault that lasts begins is told here; that it is over, by whoever asked for it.
+    fn take(&mut self, whom: &str, taken: Taken) {
+        self.timeline.note("fault", &format!("{whom} is hit"));
+        self.taken.push(taken);
     }
 
     async fn mend(&mut self) -> Result<()> {

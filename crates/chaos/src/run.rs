@@ -49,8 +49,8 @@ impl Plan {
 pub(crate) async fn run(plan: &Plan) -> Result<Record> {
     let stage = Stage::set(&format!("chaos with seed {}", plan.seed)).await?;
     let cluster = stage.cluster("c");
-    let mut faults = Faults::new(&cluster, plan.tool.clone());
     let timeline = Timeline::new(Clock::start());
+    let mut faults = Faults::new(&cluster, plan.tool.clone(), &timeline);
     let mut record = Record::new(plan, &timeline);
     let journal = Journal::default();
     let played = tokio::select! {
