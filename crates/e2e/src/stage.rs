@@ -33,7 +33,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub(crate) async fn set(title: &str) -> Result<Self> {
+    /// Makes the namespace. Stories get theirs from the kit; whoever calls this strikes it.
+    pub async fn set(title: &str) -> Result<Self> {
         let client = Client::try_default()
             .await
             .context("no usable kubeconfig")?;
@@ -129,7 +130,7 @@ impl Stage {
     }
 
     /// What there is to see after a story went wrong.
-    pub(crate) async fn account(&self) -> String {
+    pub async fn account(&self) -> String {
         let operator = format!("deploy/{OPERATOR}");
         let conditions = "jsonpath={range .items[*]}{.metadata.name} is {.status.phase}{\"\\n\"}{range .status.conditions[*]}  {.type}={.status} {.reason}: {.message}{\"\\n\"}{end}{end}";
         let here = &self.commands;
@@ -188,7 +189,7 @@ impl Stage {
     }
 
     /// Takes the stage away; Kubernetes does the rest on its own.
-    pub(crate) async fn strike(&self) -> Result<()> {
+    pub async fn strike(&self) -> Result<()> {
         if std::env::var_os("E2E_KEEP").is_some() {
             crate::tell(&format!("kept: namespace {}", self.namespace));
             return Ok(());

@@ -7,6 +7,7 @@ mod build;
 mod cgroups;
 mod clean;
 mod control_plane;
+mod cut;
 mod health;
 mod images;
 mod network;
@@ -56,6 +57,19 @@ pub(crate) enum Command {
     KillNode { node: u8 },
     /// Start a killed node again
     StartNode { node: u8 },
+    /// Cut a node off for a while, as a broken switch would; the kernel ends it in any case
+    CutNode {
+        node: u8,
+        #[arg(long, default_value_t = 5000)]
+        milliseconds: u32,
+        /// Only its pods from those of other nodes: kubelet and clients on this machine still come through
+        #[arg(long)]
+        pods_only: bool,
+    },
+    /// End a cut before its time
+    JoinNode { node: u8 },
+    /// Kill one of the cluster's processes and start it again: apiserver, kubelet-n1 and so on
+    Restart { process: String },
     /// Import an image archive on every node
     Load { archive: PathBuf },
     /// Compile only
@@ -97,6 +111,13 @@ pub(crate) fn run(command: Command, context: Option<&str>) -> Result<()> {
         Command::Env => {}
         Command::KillNode { node } => return kill_node(&layout, node),
         Command::StartNode { node } => return start_node(&layout, node),
+        Command::CutNode {
+            node,
+            milliseconds,
+            pods_only,
+        } => return cut::cut(local_node(&layout, node)?.0, milliseconds, pods_only),
+        Command::JoinNode { node } => return cut::join(local_node(&layout, node)?.0),
+        Command::Restart { process } => return restart(&layout, &process),
         Command::Load { archive } => {
             return Target::resolve(&layout, context)?.load_image(&archive);
         }
@@ -211,6 +232,24 @@ fn start_node(layout: &Layout, number: u8) -> Result<()> {
     let _lock = layout.lock()?;
     let (node, settings) = local_node(layout, number)?;
     node::ensure_containerd(layout, node, &images::ensure(layout)?)?;
+    node::ensure_kubelet(layout, &settings, node)
+}
+
+/// What `up` does for a process that has died.
+fn restart(layout: &Layout, name: &str) -> Result<()> {
+    let _lock = layout.lock()?;
+    let settings = layout.settings()?.context("no cluster is up")?;
+    if control_plane::PROCESSES.contains(&name) {
+        process::stop(layout, name)?;
+        return control_plane::ensure(layout, &settings);
+    }
+    let node = name.strip_prefix("kubelet-n").and_then(|n| n.parse().ok());
+    let node = node.with_context(|| {
+        let known = control_plane::PROCESSES.join(", ");
+        format!("no process {name}\nhint: {known}, kubelet-n1 and so on")
+    })?;
+    let (node, settings) = local_node(layout, node)?;
+    process::stop(layout, name)?;
     node::ensure_kubelet(layout, &settings, node)
 }
 

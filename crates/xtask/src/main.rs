@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod chaos;
 mod cluster;
 mod demo;
 mod deploy;
@@ -41,6 +42,8 @@ enum Command {
     /// Measure, and compare with what we aim at
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Edits and faults from a seed while clients read and write; everything they were told is checked
+    Chaos(chaos::Options),
     /// Check the rules of the house that no compiler knows
     Tidy,
     /// A real Kubernetes on this machine, without Docker
@@ -80,6 +83,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Demo => demo::demo(&layout, context.as_deref())?,
         Command::Test(options) => return test::run(&layout, context.as_deref(), &options),
         Command::Bench(command) => bench::run(&layout, &target()?, &command)?,
+        Command::Chaos(options) => chaos::run(&layout, &target()?, &options)?,
         Command::Tidy => tidy::tidy()?,
         Command::Cluster(command) => cluster::run(command, context.as_deref())?,
         Command::Deploy { values } => {

@@ -65,7 +65,7 @@ pub(crate) fn run(layout: &Layout, context: Option<&str>, options: &Options) -> 
     }
     print_table(&laps, started.elapsed());
     if options.fast {
-        eprintln!("not run, because they need real binaries or a cluster: build … e2e-alone");
+        eprintln!("not run, because they need real binaries or a cluster: build … chaos");
     }
     let failed_stages = usize::from(failure.is_some()) + usize::from(down_failed.is_some());
     if let Some((stage, error)) = failure {

@@ -23,6 +23,12 @@ impl Counts {
         }
     }
 
+    /// Counts something that is no test binary as one test.
+    pub(super) fn add(&mut self, name: &str, passed: bool) {
+        let result = (usize::from(passed), usize::from(!passed));
+        self.results.insert(name.to_owned(), result);
+    }
+
     /// Takes back the results of these test binaries, whose tests only said that they were skipped.
     pub(super) fn forget(&mut self, names: &[String]) {
         let is_one = |binary: &str| {
@@ -79,6 +85,14 @@ mod tests {
         counts.read("test result: ok. 5 passed; 0 failed; 0 ignored");
         counts.forget(&["admit_schema".to_owned()]);
         assert_eq!(counts.total(), (5, 0));
+    }
+
+    #[test]
+    fn what_is_no_test_binary_counts_as_one_test() {
+        let mut counts = Counts::default();
+        counts.add("chaos", true);
+        counts.add("something else", false);
+        assert_eq!(counts.total(), (1, 1));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::counts::Counts;
 use super::stream::run_counted;
+use crate::chaos;
 use crate::cluster::{self, ETCDS, Layout, Target};
 use crate::deploy::{deploy, root};
 use crate::generate::generate;
@@ -42,6 +43,8 @@ pub(super) enum Stage {
     E2e,
     /// Stories that disturb others, one at a time
     E2eAlone,
+    /// Two minutes of chaos
+    Chaos,
 }
 
 /// Test binaries that do more when they are given real etcds.
@@ -74,7 +77,7 @@ impl<'a> Bench<'a> {
 }
 
 impl Stage {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Fmt,
         Self::Clippy,
         Self::Doc,
@@ -87,6 +90,7 @@ impl Stage {
         Self::Deploy,
         Self::E2e,
         Self::E2eAlone,
+        Self::Chaos,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -103,6 +107,7 @@ impl Stage {
             Self::Deploy => "deploy",
             Self::E2e => "e2e",
             Self::E2eAlone => "e2e-alone",
+            Self::Chaos => "chaos",
         }
     }
 
@@ -116,7 +121,10 @@ impl Stage {
 
     /// Whether a failure can be understood only with the cluster's state.
     pub(super) fn needs_cluster(self) -> bool {
-        matches!(self, Self::Deploy | Self::E2e | Self::E2eAlone)
+        matches!(
+            self,
+            Self::Deploy | Self::E2e | Self::E2eAlone | Self::Chaos
+        )
     }
 
     pub(super) fn run(self, bench: &mut Bench<'_>) -> Result<()> {
@@ -146,6 +154,7 @@ impl Stage {
             Self::Deploy => deploy(layout, &bench.target()?, &[]).map(drop),
             Self::E2e => bench.e2e("--test-threads=3", |name| !is_disruptive(name)),
             Self::E2eAlone => bench.e2e("--test-threads=1", is_disruptive),
+            Self::Chaos => bench.chaos(),
         }
     }
 }
@@ -204,6 +213,19 @@ impl Bench<'_> {
         self.test_words(&mut command, &selection, options);
         command.env("E2E", "1");
         run_counted(command, &mut self.counts)
+    }
+
+    /// Always the same seed: whoever breaks it sees what broke, and others are for longer runs.
+    fn chaos(&mut self) -> Result<()> {
+        let options = chaos::Options {
+            seed: 1,
+            minutes: 2,
+            version: None,
+            without: None,
+        };
+        let outcome = chaos::run(self.layout, &self.target()?, &options);
+        self.counts.add("chaos", outcome.is_ok());
+        outcome
     }
 }
 

@@ -1,0 +1,369 @@
+//! What is done to the cluster, as a pure function of the seed: endless rounds, of which a run plays as many as fit into
+//! its time. A round names its victim by role, not by name, because who leads is not the seed's to say.
+//!
+//! What must not happen here: a look at the cluster or the clock. Whether a fault would break a quorum is asked when its
+//! turn comes (`faults.rs`).
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::dice::Dice;
+
+/// The sizes between which a cluster goes to and fro. Nothing is promised to clients below three members.
+pub(crate) const SIZES: [u32; 2] = [3, 5];
+
+/// Whom a fault hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Victim {
+    Leader,
+    /// One of the others, counted by name, round and round.
+    Follower(u64),
+}
+
+/// Something that breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The pod is deleted without a grace period.
+    KillPod(Victim),
+    /// Claim and pod are deleted, and with them the data.
+    LoseVolume(Victim),
+    /// The operator's pods are deleted without a grace period.
+    KillOperator,
+    /// etcd gets SIGKILL.
+    CrashProcess(Victim),
+    /// etcd gets SIGSTOP, and later SIGCONT.
+    Freeze(Victim, Duration),
+    /// No packet passes between the victim's node and anybody else.
+    CutNode(Victim, Duration),
+    /// No packet passes between the pods of the victim's node and those of others; clients and kubelet still come through.
+    CutPods(Victim, Duration),
+    /// The victim's node loses its power, and gets it back.
+    KillNode(Victim, Duration),
+    RestartKubelet(Victim),
+    RestartApiServer,
+}
+
+/// Something that a user asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edit {
+    Resize(u32),
+    /// The annotation that restarts every member.
+    Restart,
+    /// Another request for processor time, in thousandths; also restarts every member.
+    Resources(u64),
+}
+
+/// One round: perhaps an edit, and a while later perhaps a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Round {
+    pub(crate) edit: Option<Edit>,
+    pub(crate) lag: Duration,
+    pub(crate) fault: Option<Fault>,
+    /// Peace after the cluster is healthy again.
+    pub(crate) rest: Duration,
+}
+
+/// How far the run's hands reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Only the Kubernetes API.
+    Api,
+    /// Also processes and networks of the nodes: the project's local cluster.
+    Nodes,
+}
+
+/// The rounds of a seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule {
+    dice: Dice,
+    reach: Reach,
+    size: u32,
+    without: Vec<FaultKind>,
+    faults: Vec<FaultKind>,
+    edits: Vec<EditKind>,
+    number: u64,
+}
+
+/// A fault without its victim. The variants are documented for `--help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FaultKind {
+    /// Delete a pod without a grace period
+    KillPod,
+    /// Delete a claim and its pod
+    LoseVolume,
+    /// Delete the operator's pods without a grace period
+    KillOperator,
+    /// Kill an etcd process
+    CrashProcess,
+    /// Stop an etcd process for a while
+    Freeze,
+    /// Cut a node off from everybody for a while
+    CutNode,
+    /// Cut the pods of a node off from those of others for a while
+    CutPods,
+    /// Take a node's power away for a while
+    KillNode,
+    /// Kill a kubelet and start it again
+    RestartKubelet,
+    /// Kill the API server and start it again
+    RestartApiServer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EditKind {
+    Resize,
+    Restart,
+    Resources,
+}
+
+const BY_API: [FaultKind; 3] = [
+    FaultKind::KillPod,
+    FaultKind::LoseVolume,
+    FaultKind::KillOperator,
+];
+const BY_NODES: [FaultKind; 7] = [
+    FaultKind::CrashProcess,
+    FaultKind::Freeze,
+    FaultKind::CutNode,
+    FaultKind::CutPods,
+    FaultKind::KillNode,
+    FaultKind::RestartKubelet,
+    FaultKind::RestartApiServer,
+];
+const EDITS: [EditKind; 3] = [EditKind::Resize, EditKind::Restart, EditKind::Resources];
+/// One round in so many has an edit.
+const EDIT_EVERY: u64 = 3;
+/// One round with an edit in so many has no fault.
+const ALONE_EVERY: u64 = 4;
+
+impl Schedule {
+    pub(crate) fn new(seed: u64, reach: Reach, without: &[FaultKind]) -> Self {
+        let [size, _larger] = SIZES;
+        Self {
+            dice: Dice::new(seed),
+            reach,
+            size,
+            without: without.to_vec(),
+            faults: Vec::new(),
+            edits: Vec::new(),
+            number: 0,
+        }
+    }
+
+    /// From a shuffled heap that holds every kind once, so that a short run is as mixed as a long one.
+    fn fault(&mut self) -> Option<Fault> {
+        if self.faults.is_empty() {
+            self.faults.extend(BY_API);
+            if self.reach == Reach::Nodes {
+                self.faults.extend(BY_NODES);
+            }
+            self.dice.shuffle(&mut self.faults);
+            self.faults.retain(|kind| !self.without.contains(kind));
+        }
+        let kind = self.faults.pop()?;
+        let victim = match self.dice.below(2) {
+            0 => Victim::Leader,
+            _other => Victim::Follower(self.dice.below(12)),
+        };
+        let time = Duration::from_millis(self.dice.between(2000, 10_000));
+        Some(match kind {
+            FaultKind::KillPod => Fault::KillPod(victim),
+            FaultKind::LoseVolume => Fault::LoseVolume(victim),
+            FaultKind::KillOperator => Fault::KillOperator,
+            FaultKind::CrashProcess => Fault::CrashProcess(victim),
+            FaultKind::Freeze => Fault::Freeze(victim, time),
+            FaultKind::CutNode => Fault::CutNode(victim, time),
+            FaultKind::CutPods => Fault::CutPods(victim, time),
+            FaultKind::KillNode => Fault::KillNode(victim, time),
+            FaultKind::RestartKubelet => Fault::RestartKubelet(victim),
+            FaultKind::RestartApiServer => Fault::RestartApiServer,
+        })
+    }
+
+    fn edit(&mut self) -> Option<Edit> {
+        if self.edits.is_empty() {
+            self.edits.extend(EDITS);
+            self.dice.shuffle(&mut self.edits);
+        }
+        Some(match self.edits.pop()? {
+            EditKind::Resize => {
+                let [small, large] = SIZES;
+                self.size = if self.size == small { large } else { small };
+                Edit::Resize(self.size)
+            }
+            EditKind::Restart => Edit::Restart,
+            // The number of the round makes it another request than the last one.
+            EditKind::Resources => Edit::Resources(50 + self.number % 50),
+        })
+    }
+}
+
+impl Iterator for Schedule {
+    type Item = Round;
+
+    fn next(&mut self) -> Option<Round> {
+        self.number += 1;
+        let edit = if self.dice.below(EDIT_EVERY) == 0 {
+            self.edit()
+        } else {
+            None
+        };
+        let alone = edit.is_some() && self.dice.below(ALONE_EVERY) == 0;
+        let fault = if alone { None } else { self.fault() };
+        Some(Round {
+            edit,
+            lag: Duration::from_millis(self.dice.below(4000)),
+            fault,
+            rest: Duration::from_millis(self.dice.between(500, 2500)),
+        })
+    }
+}
+
+impl fmt::Display for Victim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Leader => f.write_str("the leader"),
+            Self::Follower(number) => write!(f, "follower {number}"),
+        }
+    }
+}
+
+impl Fault {
+    /// A few words without the victim, under which faults are counted.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::KillPod(_) => "kill pod",
+            Self::LoseVolume(_) => "lose volume",
+            Self::KillOperator => "kill operator",
+            Self::CrashProcess(_) => "crash process",
+            Self::Freeze(..) => "freeze process",
+            Self::CutNode(..) => "cut node off",
+            Self::CutPods(..) => "cut pods off",
+            Self::KillNode(..) => "kill node",
+            Self::RestartKubelet(_) => "restart kubelet",
+            Self::RestartApiServer => "restart API server",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind();
+        match self {
+            Self::KillPod(victim)
+            | Self::LoseVolume(victim)
+            | Self::CrashProcess(victim)
+            | Self::RestartKubelet(victim) => write!(f, "{kind} of {victim}"),
+            Self::Freeze(victim, time)
+            | Self::CutNode(victim, time)
+            | Self::CutPods(victim, time)
+            | Self::KillNode(victim, time) => {
+                write!(f, "{kind} of {victim} for {:.1} s", time.as_secs_f32())
+            }
+            Self::KillOperator | Self::RestartApiServer => f.write_str(kind),
+        }
+    }
+}
+
+impl fmt::Display for Edit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resize(size) => write!(f, "resize to {size}"),
+            Self::Restart => f.write_str("restart all members"),
+            Self::Resources(cpu) => write!(f, "request {cpu}m of processor time"),
+        }
+    }
+}
+
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.edit, self.fault) {
+            (Some(edit), Some(fault)) => {
+                write!(f, "{edit}, {:.1} s later {fault}", self.lag.as_secs_f32())
+            }
+            (Some(edit), None) => write!(f, "{edit}"),
+            (None, Some(fault)) => write!(f, "{fault}"),
+            (None, None) => f.write_str("nothing"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn rounds(seed: u64, reach: Reach) -> Vec<Round> {
+        Schedule::new(seed, reach, &[]).take(60).collect()
+    }
+
+    #[test]
+    fn a_seed_is_a_schedule() {
+        assert_eq!(rounds(7, Reach::Nodes), rounds(7, Reach::Nodes));
+        assert_ne!(rounds(7, Reach::Nodes), rounds(8, Reach::Nodes));
+        let first: Vec<String> = Schedule::new(1, Reach::Nodes, &[])
+            .take(3)
+            .map(|round| round.to_string())
+            .collect();
+        // Seeds that people wrote down must not change their meaning unnoticed.
+        assert_eq!(first, GOLDEN);
+    }
+
+    const GOLDEN: [&str; 3] = [
+        "restart API server",
+        "crash process of follower 5",
+        "resize to 5, 0.2 s later restart kubelet of follower 1",
+    ];
+
+    #[test]
+    fn every_kind_comes_before_any_comes_twice() {
+        for (reach, kinds) in [(Reach::Api, 3), (Reach::Nodes, 10)] {
+            let faults = rounds(3, reach).into_iter().filter_map(|round| round.fault);
+            let first: BTreeSet<&str> = faults.take(kinds).map(Fault::kind).collect();
+            assert_eq!(first.len(), kinds);
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_does_not_come() {
+        let without = [FaultKind::KillNode, FaultKind::Freeze];
+        let rounds = Schedule::new(3, Reach::Nodes, &without).take(60);
+        let kinds: BTreeSet<&str> = rounds.filter_map(|r| r.fault).map(Fault::kind).collect();
+        assert_eq!(kinds.len(), 8);
+        assert!(!kinds.contains("kill node") && !kinds.contains("freeze process"));
+    }
+
+    #[test]
+    fn sizes_go_to_and_fro_and_never_below_three() {
+        for seed in 0..50 {
+            let edits = rounds(seed, Reach::Nodes)
+                .into_iter()
+                .filter_map(|r| r.edit);
+            let sizes: Vec<u32> = edits
+                .filter_map(|edit| match edit {
+                    Edit::Resize(size) => Some(size),
+                    Edit::Restart | Edit::Resources(_) => None,
+                })
+                .collect();
+            let expected: Vec<u32> = [5, 3].into_iter().cycle().take(sizes.len()).collect();
+            assert_eq!(sizes, expected);
+        }
+    }
+
+    #[test]
+    fn what_lasts_ends() {
+        for round in rounds(9, Reach::Nodes) {
+            let time = match round.fault {
+                Some(
+                    Fault::Freeze(_, time)
+                    | Fault::CutNode(_, time)
+                    | Fault::CutPods(_, time)
+                    | Fault::KillNode(_, time),
+                ) => time,
+                _at_once => Duration::ZERO,
+            };
+            assert!(time <= Duration::from_secs(10));
+            assert!(round.edit.is_some() || round.fault.is_some());
+        }
+    }
+}
