@@ -158,14 +158,16 @@ where
     (store, log_failures(stream).boxed())
 }
 
-/// A watch that fails is tried again; that it fails must be seen.
+/// A watch that fails is tried again, in its own time; that it fails must be seen. The controller never hears of it: it
+/// would hold back every other watch as well, for longer each time, and with them the caches that they fill.
 fn log_failures<K: Resource<DynamicType = ()>>(
     stream: impl Stream<Item = Result<K, watcher::Error>>,
 ) -> impl Stream<Item = Result<K, watcher::Error>> {
-    stream.inspect(|item| {
-        if let Err(error) = item {
+    stream.filter_map(|item| {
+        if let Err(error) = &item {
             tracing::warn!(kind = %K::kind(&()), %error, "watch failed, trying again");
         }
+        futures::future::ready(item.ok().map(Ok))
     })
 }
 
