@@ -205,7 +205,8 @@ fn grant() -> Step {
 async fn run(step: Step, answers: Vec<(u16, Value)>) -> (Outcome, Vec<Recorded>) {
     let (client, asked) = recorded(answers);
     let ctx = context(&client, vec![]);
-    let outcome = act::act(&cluster(), &observed(), &decision(step), &ctx).await;
+    let (cluster, observed, decision) = (cluster(), observed(), decision(step));
+    let outcome = Box::pin(act::act(&cluster, &observed, &decision, &ctx)).await;
     let asked = asked.lock().unwrap().clone();
     (outcome, asked)
 }

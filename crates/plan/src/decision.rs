@@ -10,6 +10,10 @@ use crate::observed::{Alarm, Latched};
 
 /// One step. Each has one small executor; there is nothing else the operator can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one step at a time, and it lives for one look"
+)]
 pub enum Step {
     /// All is as it should be.
     Nothing,

@@ -57,11 +57,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             format!("removed {} ({id:x}), whose data is gone", name(ordinal)),
         ),
         Step::RetireMember { ordinal, id } => {
-            let mut leaving = observed.leaving().filter(|l| l.ordinal == *ordinal);
-            let why = leaving.find_map(|leaving| leaving.intent.replaced.clone());
-            let why = why.unwrap_or_else(|| "fewer are asked for".to_owned());
-            let message = format!("removed {} ({id:x}): {why}", name(ordinal));
-            (Reason::MemberRemoved, message)
+            (Reason::MemberRemoved, removed(observed, *ordinal, *id))
         }
         Step::Grant { ordinal, grant, .. } => {
             let what = match grant.action {
@@ -130,6 +126,14 @@ fn of_upkeep(observed: &Observed, step: &Step) -> Option<Event> {
         message,
         warning: false,
     })
+}
+
+/// Who was removed, and why.
+fn removed(observed: &Observed, ordinal: u32, id: u64) -> String {
+    let mut leaving = observed.leaving().filter(|l| l.ordinal == ordinal);
+    let why = leaving.find_map(|leaving| leaving.intent.replaced.clone());
+    let why = why.unwrap_or_else(|| "fewer are asked for".to_owned());
+    format!("removed {} ({id:x}): {why}", observed.member_name(ordinal))
 }
 
 fn of_phase(

@@ -1,6 +1,7 @@
 //! What we may know about a cluster at one moment: one plain value. A fact that could not be read is
 //! `Unknown`, never a guess.
 
+mod home;
 mod leaving;
 mod space;
 
@@ -14,6 +15,7 @@ use api::{ClusterIntent, EtcdVersion, names};
 use gate::{Grant, Report, State};
 use jiff::Timestamp;
 
+pub use home::{Home, NodeState};
 pub use leaving::Leaving;
 pub use space::{Alarm, AlarmKind, Hash, Space};
 
@@ -169,28 +171,6 @@ pub struct Claim {
     pub class: Option<String>,
     /// Why there is no volume behind it any more.
     pub lost: Option<String>,
-}
-
-/// The node that a member depends on: its pod runs there, or its volume is tied to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Home {
-    /// Its name.
-    pub node: String,
-    /// How it is.
-    pub state: NodeState,
-}
-
-/// How a node is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeState {
-    /// Its kubelet reports.
-    Fine,
-    /// Its kubelet has not reported since.
-    Silent(Timestamp),
-    /// An administrator says that it is shut down for good.
-    OutOfService,
-    /// There is no such node any more.
-    Deleted,
 }
 
 /// A pod.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use gate::Grant;
 use manifests::Shape;
+use plan::observed::Latched;
 use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Observed, Step};
 
@@ -80,14 +81,7 @@ impl World {
             }
             Step::ApplyObjects(shape) => self.apply_objects(look, shape),
             Step::Latch(latched) => {
-                self.attempt(|world| {
-                    let before = world.object.status.recovery.clone();
-                    world.object.status = with_latched(&world.object.status, latched);
-                    world.object.revision += 1;
-                    if world.object.status.recovery != before {
-                        world.check_choice();
-                    }
-                })?;
+                self.attempt(|world| world.write_down(latched))?;
                 Ok(Outcome::Done)
             }
             Step::Grant {
@@ -117,6 +111,15 @@ impl World {
             | Step::DeleteClaim { .. }
             | Step::ExpandClaim { .. }
             | Step::OrphanPods { .. } => self.touch(step),
+        }
+    }
+
+    fn write_down(&mut self, latched: &Latched) {
+        let before = self.object.status.recovery.clone();
+        self.object.status = with_latched(&self.object.status, latched);
+        self.object.revision += 1;
+        if self.object.status.recovery != before {
+            self.check_choice();
         }
     }
 

@@ -1,0 +1,25 @@
+//! Where members live.
+
+use jiff::Timestamp;
+
+/// The node that a member depends on: its pod runs there, or its volume is tied to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// Its name.
+    pub node: String,
+    /// How it is.
+    pub state: NodeState,
+}
+
+/// How a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeState {
+    /// Its kubelet reports.
+    Fine,
+    /// Its kubelet has not reported since.
+    Silent(Timestamp),
+    /// An administrator says that it is shut down for good.
+    OutOfService,
+    /// There is no such node any more.
+    Deleted,
+}
