@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, MINUTE, Played, Stage, comes_true, story, tell, until};
+use e2e::{Cluster, MINUTE, Played, Stage, check_truth_of_any_life, story, tell, until};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -54,8 +54,7 @@ fn what_a_survivor_has_comes_back_on_a_persons_word() -> Played {
             "first write {first:.1} s, three voters {whole:.1} s after the word"
         ));
         ensure!(cluster.value("kept").await?.as_deref() == Some("by the survivor"));
-        comes_true(&cluster, 3, "3.6.16").await?;
-        Ok(())
+        check_truth_of_any_life(&cluster, 3, "3.6.16").await
     })
 }
 
@@ -75,8 +74,7 @@ fn by_proof_it_comes_back_without_a_word() -> Played {
         .await?;
         cluster.ready_within(MINUTE * 2).await?;
         ensure!(cluster.value("kept").await?.as_deref() == Some("by the survivor"));
-        comes_true(&cluster, 3, "3.6.16").await?;
-        Ok(())
+        check_truth_of_any_life(&cluster, 3, "3.6.16").await
     })
 }
 
