@@ -83,12 +83,29 @@ fn a_word_for_another_cluster_changes_nothing() {
         run.turns(200);
         run.verdict().unwrap();
         assert_eq!(run.world.clusters.len(), 1);
-        // A word that comes while a quorum serves changes nothing either.
+    }
+}
+
+#[test]
+fn a_word_that_was_given_too_early_turns_no_election_into_a_recovery() {
+    for seed in seeds(20) {
         let mut run = settled(3, 6, seed);
         run.world.approve_recovery();
-        run.turns(100);
-        settle(&mut run, "well");
-        assert_eq!(run.world.clusters.len(), 1);
+        run.turns(50);
+        for _ in 0..4 {
+            // Everybody is away for a moment, and nobody can be asked for longer.
+            for ordinal in 0..3 {
+                run.world.crash(ordinal);
+            }
+            run.faults = Faults {
+                blind_pod: 60,
+                blind_list: 60,
+                ..Faults::default()
+            };
+            run.turns(20);
+            settle(&mut run, &format!("seed {seed}"));
+        }
+        assert_eq!(run.world.clusters.len(), 1, "seed {seed}");
     }
 }
 

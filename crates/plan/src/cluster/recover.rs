@@ -18,6 +18,8 @@ pub(crate) use evidence::{is_gone_for_good, is_proved};
 
 /// Seconds for which a cluster must have been dark before the operator goes on by itself.
 const SUSTAINED: i64 = 60;
+/// Seconds after which it is no election: a word that was given long ago must not turn one into a recovery.
+const BLINK: i64 = 15;
 /// How far revisions are raised, so that whoever watches notices that history was cut.
 pub(crate) const BUMP: u64 = 1_000_000_000;
 
@@ -38,7 +40,9 @@ fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
     if account.survivors.is_empty() {
         return account.all_gone().then(|| nothing_left(observed, &account));
     }
-    if asked || (is_left_to_us(observed) && is_proved(observed) && is_sustained(observed)) {
+    let told = asked && is_dark_for(observed, BLINK);
+    let proved = is_left_to_us(observed) && is_proved(observed) && is_dark_for(observed, SUSTAINED);
+    if !observed.is_led() && (told || proved) {
         let latched = &observed.cluster.latched;
         let next = latched.incarnation.saturating_add(1);
         let latched = Latched {
@@ -85,9 +89,9 @@ fn is_left_to_us(observed: &Observed) -> bool {
     intent.is_ok_and(|intent| intent.on_quorum_loss == OnQuorumLoss::FromSurvivor)
 }
 
-fn is_sustained(observed: &Observed) -> bool {
+fn is_dark_for(observed: &Observed, seconds: i64) -> bool {
     let since = observed.cluster.dark_since;
-    since.is_some_and(|since| observed.now.duration_since(since).as_secs() >= SUSTAINED)
+    since.is_some_and(|since| observed.now.duration_since(since).as_secs() >= seconds)
 }
 
 /// Every volume is fenced, then one is chosen, then it founds.

@@ -16,9 +16,10 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
         (None, Some(begun)) => {
             let named = parse_id(&begun.cluster_id);
             let asked = observed.cluster.recover.is_some() && observed.cluster.recover == named;
-            let quorum = observed.etcd.members.is_some();
-            ensure(named == old.cluster_id && !quorum, Violation::Unknown)?;
+            let serves = observed.etcd.members.is_some() || observed.is_led();
+            ensure(named == old.cluster_id && !serves, Violation::Unknown)?;
             ensure(asked || is_proved(observed), Violation::NotAskedFor)?;
+            ensure(observed.cluster.dark_since.is_some(), Violation::Unknown)?;
             let raised = new.incarnation > old.incarnation && new.fence == Some(new.incarnation);
             ensure(raised && begun.survivor.is_none(), Violation::Forgets)
         }
