@@ -6,6 +6,7 @@ mod etcd;
 mod image;
 mod maintenance;
 mod pod;
+mod recovery;
 mod spec;
 pub(crate) mod storage;
 mod upgrade;
@@ -71,6 +72,7 @@ const TABLES: &[&[CelRule]] = &[
     pod::RULES,
     access::RULES,
     maintenance::RULES,
+    recovery::RULES,
 ];
 
 /// All rules.

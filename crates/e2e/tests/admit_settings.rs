@@ -53,6 +53,26 @@ fn settings_that_make_sense_are_accepted() -> Played {
 }
 
 #[test]
+fn a_patience_that_is_none_is_refused() -> Played {
+    let patience = |seconds: i32| json!({"recovery": {"nodePatienceSeconds": seconds}});
+    let cases: Vec<Case> = vec![
+        (
+            patience(0),
+            &["recovery.nodePatienceSeconds", "10 to 604800"],
+        ),
+        (
+            patience(-1),
+            &["recovery.nodePatienceSeconds", "10 to 604800"],
+        ),
+        (
+            json!({"recovery": {"onQuorumLoss": "Always"}}),
+            &["onQuorumLoss", "FromSurvivor"],
+        ),
+    ];
+    story(|stage| async move { stage.all_refused(cases).await })
+}
+
+#[test]
 fn a_maintenance_window_that_is_none_is_refused() -> Played {
     let window = |start: &str, hours: i32| json!({"maintenance": {"window": {"start": start, "hours": hours}}});
     let cases: Vec<Case> = vec![

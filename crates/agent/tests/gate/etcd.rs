@@ -45,6 +45,8 @@ pub(crate) struct Member {
     pub(crate) name: &'static str,
     pub(crate) peer: u16,
     pub(crate) client: u16,
+    /// Flags beside the usual ones.
+    pub(crate) more: Vec<String>,
 }
 
 /// What a running member says of itself.
@@ -76,6 +78,7 @@ impl Member {
             name,
             peer,
             client,
+            more: Vec::new(),
         }
     }
 
@@ -91,17 +94,8 @@ impl Member {
             format!("--listen-metrics-urls=http://127.0.0.1:{}", self.pod.port),
         ]
         .into_iter()
-        .chain(
-            self.allows_many_learners()
-                .then(|| "--max-learners=8".to_owned()),
-        )
+        .chain(self.more.iter().cloned())
         .collect()
-    }
-
-    /// 3.5 takes one at a time.
-    pub(crate) fn allows_many_learners(&self) -> bool {
-        let mut parts = self.etcd.components();
-        !parts.any(|part| part.as_os_str().to_string_lossy().starts_with("3.5."))
     }
 
     pub(crate) fn start(&self) -> Process {

@@ -56,7 +56,9 @@ fn a_survivor_of_three_becomes_another_cluster_with_all_its_keys() {
 #[test]
 fn a_survivor_that_joined_with_another_is_recovered() {
     for etcd in binaries() {
-        if !Member::new(&etcd, "m").allows_many_learners() {
+        // 3.5 takes one at a time, and knows no such flag.
+        let mut parts = etcd.components();
+        if parts.any(|part| part.as_os_str().to_string_lossy().starts_with("3.5.")) {
             continue;
         }
         for place in [0, 2] {

@@ -37,7 +37,10 @@ impl Three {
 
     /// Grown as the operator does it: one founds, the others are added at once, as learners, and promoted.
     pub(crate) fn grown(etcd: &Path) -> Self {
-        let members = ["m0", "m1", "m2"].map(|name| Member::new(etcd, name));
+        let members = ["m0", "m1", "m2"].map(|name| Member {
+            more: vec!["--max-learners=8".to_owned()],
+            ..Member::new(etcd, name)
+        });
         let mut processes = Vec::new();
         let [first, rest @ ..] = &members;
         processes.push(start(first, &first.initial_cluster(), "new"));
