@@ -283,3 +283,19 @@ fn walking_down_survives_a_kill_at_every_write() {
     run.world.writes = 0;
     killed_at_every_write(&run.world, &|run| run.settle(BOUND)).unwrap();
 }
+
+#[test]
+fn members_that_are_asked_for_while_logs_are_renewed_join_after_it() {
+    for seed in seeds(60) {
+        let mut run = settled(3, 5, seed);
+        run.world.object.walk = true;
+        run.world.upgrade(6);
+        settle(&mut run, &format!("to 3.6, seed {seed}"));
+        run.world.upgrade(7);
+        run.turns(usize::try_from(seed % 12).unwrap());
+        run.world.resize(5);
+        settle(&mut run, &format!("to 3.7 and five, seed {seed}"));
+        assert!(run.world.minors().iter().all(|runs| *runs == 7));
+        assert_eq!(run.world.healthy_voters(), 5);
+    }
+}

@@ -8,7 +8,7 @@ use api::{EtcdVersion, Reason};
 use gate::{Action, Grant, Report, State};
 
 use crate::cluster::{
-    bootstrap, corrupt, maintain, patience, recover, replace, rollout, shrink, storage,
+    bootstrap, corrupt, maintain, patience, recover, replace, rollout, shrink, storage, versions,
 };
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{
@@ -40,6 +40,7 @@ const RULES: &[Rule] = &[
     // Fewer before more: who leaves is not replaced, and makes room.
     shrink::delete_claim,
     shrink::retire,
+    versions::renewal,
     // Waits are written down, then members added for them, then let through, one after another.
     latch_joins,
     add,

@@ -21,6 +21,20 @@ pub(super) fn prepare(observed: &Observed, list: &MemberList, proven: &Proven) -
         })
 }
 
+/// Nobody joins while the logs are renewed: etcd lets nobody in who is newer than the line that it goes down to.
+pub(super) fn renewal(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let latched = &observed.cluster.latched;
+    let proven = latched.proven.as_ref()?;
+    let target = observed.cluster.target.as_ref()?.intent.version;
+    let renews = latched.renewing && latched.trial.is_none();
+    let going_on = renews.then(|| renew_logs(observed, list, proven));
+    let ended = || {
+        let up = target.minor > proven.version.minor;
+        cancel(observed, list, target.minor).filter(|_| up && latched.trial.is_none())
+    };
+    going_on.flatten().or_else(ended)
+}
+
 fn everybody<'a>(
     observed: &'a Observed,
     list: &'a MemberList,

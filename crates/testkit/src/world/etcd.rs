@@ -182,7 +182,11 @@ impl World {
         let own = view
             .iter()
             .find(|member| member.peer_urls.contains(&peer_url(ordinal)));
-        let Some(member) = own.filter(|_| told == known).map(|own| own.id) else {
+        // Whoever is newer than the line that the cluster goes down to is not let in.
+        let minor = self.pods.get(&ordinal).map_or(0, |pod| pod.template.minor);
+        let falls = self.clusters.get(&cluster).and_then(|c| c.downgrade);
+        let too_new = falls.is_some_and(|to| minor > to);
+        let Some(member) = own.filter(|_| told == known && !too_new).map(|own| own.id) else {
             // "member count is unequal", or nobody to ask: it exits, and the agent waits anew.
             self.crash(ordinal);
             return;
