@@ -249,7 +249,8 @@ fn unknown(error: &dyn std::error::Error) -> Failure {
     Failure::Unknown(chain(error))
 }
 
-/// Only what a server says when it has looked at a request and not carried it out is a refusal.
+/// Only what a server says when it has looked at a request and not carried it out is a refusal. That there is no space
+/// left is none: etcd carries out the put that fills its quota, and says so all the same.
 fn failure(status: &Status) -> Failure {
     let text = match std::error::Error::source(status) {
         Some(source) => chain(source),
@@ -259,7 +260,6 @@ fn failure(status: &Status) -> Failure {
         status.code(),
         Code::InvalidArgument
             | Code::PermissionDenied
-            | Code::ResourceExhausted
             | Code::FailedPrecondition
             | Code::OutOfRange
             | Code::Unimplemented

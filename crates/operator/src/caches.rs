@@ -195,3 +195,19 @@ where
 {
     store.get(&ObjectRef::new(name).within(namespace))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_watch_that_fails_is_no_news_to_the_controller() {
+        let items = [
+            Err(watcher::Error::NoResourceVersion),
+            Ok(Pod::default()),
+            Err(watcher::Error::NoResourceVersion),
+        ];
+        let heard: Vec<_> = log_failures(futures::stream::iter(items)).collect().await;
+        assert!(matches!(heard.as_slice(), [Ok(_)]), "{heard:?}");
+    }
+}

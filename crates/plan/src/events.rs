@@ -25,19 +25,20 @@ pub fn decide_events(
     outcome: &Outcome,
     phases: (Option<Phase>, Option<Phase>),
 ) -> Vec<Event> {
-    let of_step = of_step(observed, &decision.step).or_else(|| of_adoption(decision));
+    let of_step = of_step(observed, &decision.step).or_else(|| of_latch(decision));
     let of_step = of_step.filter(|_| *outcome == Outcome::Done);
     let of_phase = of_phase(observed, decision, phases);
     of_step.into_iter().chain(of_phase).collect()
 }
 
-/// What an earlier operator runs has been taken over: written down once, and told once.
-fn of_adoption(decision: &Decision) -> Option<Event> {
-    let taken_over = matches!(decision.step, Step::Latch(_)) && decision.reason == Reason::Adopting;
-    taken_over.then(|| Event {
-        reason: Reason::Adopting,
+/// What is written down and worth telling: that the cluster of an earlier operator was taken over, and every step of a
+/// recovery from lost quorum, for which a person should look.
+fn of_latch(decision: &Decision) -> Option<Event> {
+    let told = matches!(decision.reason, Reason::Adopting | Reason::Recovering);
+    (told && matches!(decision.step, Step::Latch(_))).then(|| Event {
+        reason: decision.reason,
         message: decision.why.clone(),
-        warning: false,
+        warning: decision.reason == Reason::Recovering,
     })
 }
 

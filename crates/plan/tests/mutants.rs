@@ -3,7 +3,6 @@
 //! check is off.
 #![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
-use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use api::Reason;
@@ -12,7 +11,7 @@ use manifests::Shape;
 use plan::invariants::Violation;
 use plan::observed::{Latched, MemberList, Pod, format_id};
 use plan::{Decision, Observed, Step, decide};
-use testkit::mutant::{Mutant, decide_as};
+use testkit::mutant::{Caught, Mutant, decide_as};
 use testkit::run::Faults;
 use testkit::{Run, World};
 
@@ -32,8 +31,8 @@ fn settled() -> &'static [World] {
 }
 
 /// Stories in which a mutant may show itself.
-fn stories(mutant: Mutant, unchecked: bool) -> (BTreeSet<String>, Vec<String>) {
-    let (mut refused, mut harm) = (BTreeSet::new(), Vec::new());
+fn stories(mutant: Mutant, unchecked: bool) -> Caught {
+    let mut caught = Caught::default();
     let wrong = |observed: &Observed| decide_as(mutant, observed);
     for (seed, created) in (0..).zip(settled()) {
         for lose in 0..5 {
@@ -64,25 +63,18 @@ fn stories(mutant: Mutant, unchecked: bool) -> (BTreeSet<String>, Vec<String>) {
                 ..Faults::default()
             };
             run.turns(60);
-            refused.extend(
-                run.refused
-                    .iter()
-                    .map(|(violation, _)| format!("{violation:?}")),
-            );
-            harm.extend(run.world.violations.clone());
+            caught.note(&run);
         }
     }
-    (refused, harm)
+    caught
 }
 
 fn refused_as(mutant: Mutant, violation: &Violation) {
-    let (refused, _) = stories(mutant, false);
-    assert!(refused.contains(&format!("{violation:?}")), "{refused:?}");
+    stories(mutant, false).assert_refused(violation);
 }
 
 fn does_harm(mutant: Mutant, what: &str) {
-    let (_, harm) = stories(mutant, true);
-    assert!(harm.iter().any(|seen| seen.contains(what)), "{harm:?}");
+    stories(mutant, true).assert_harm(what);
 }
 
 fn list(observed: &Observed) -> Option<&MemberList> {

@@ -2,7 +2,6 @@
 //! end of their data. Each is refused before the act, and where it can do harm the world records that harm.
 #![expect(clippy::indexing_slicing, reason = "test code: a failure is the point")]
 
-use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use api::v1alpha1::cluster::Retention;
@@ -12,7 +11,7 @@ use plan::invariants::Violation;
 use plan::observed::{Latched, MemberList, Proven};
 use plan::shape::decide_shape;
 use plan::{Observed, Step};
-use testkit::mutant::{Mutant, decide_as};
+use testkit::mutant::{Caught, Mutant, decide_as};
 use testkit::run::Faults;
 use testkit::story::settled;
 use testkit::{Run, World};
@@ -46,8 +45,8 @@ fn created(minor: u8) -> &'static [World] {
     CREATED[usize::from(minor == 5)].get_or_init(seeds)
 }
 
-fn stories(mutant: Mutant, unchecked: bool) -> (BTreeSet<String>, BTreeSet<String>) {
-    let (mut refused, mut harm) = (BTreeSet::new(), BTreeSet::new());
+fn stories(mutant: Mutant, unchecked: bool) -> Caught {
+    let mut caught = Caught::default();
     let wrong = |observed: &Observed| decide_as(mutant, observed);
     for (number, story) in STORIES.iter().enumerate() {
         // The walk begins a line lower, so that it passes through one.
@@ -67,26 +66,18 @@ fn stories(mutant: Mutant, unchecked: bool) -> (BTreeSet<String>, BTreeSet<Strin
                 run.world.resize(3);
             }
             run.turns(60);
-            refused.extend(
-                run.refused
-                    .iter()
-                    .map(|(violation, _)| format!("{violation:?}")),
-            );
-            harm.extend(run.world.violations.clone());
+            caught.note(&run);
         }
     }
-    (refused, harm)
+    caught
 }
 
 fn refused_as(mutant: Mutant, violation: &Violation) {
-    let (refused, harm) = stories(mutant, false);
-    assert!(refused.contains(&format!("{violation:?}")), "{refused:?}");
-    assert!(harm.is_empty(), "harm though it was refused: {harm:?}");
+    stories(mutant, false).assert_refused(violation);
 }
 
 fn does_harm(mutant: Mutant, what: &str) {
-    let (_, harm) = stories(mutant, true);
-    assert!(harm.iter().any(|seen| seen.contains(what)), "{harm:?}");
+    stories(mutant, true).assert_harm(what);
 }
 
 fn list(observed: &Observed) -> Option<&MemberList> {
@@ -422,9 +413,5 @@ fn shrinking_a_claim_is_refused() {
 
 #[test]
 fn nothing_of_this_happens_to_the_operator_as_it_is() {
-    let (refused, harm) = stories(|_| None, false);
-    assert!(
-        refused.is_empty() && harm.is_empty(),
-        "{refused:?} {harm:?}"
-    );
+    stories(|_| None, false).assert_nothing();
 }

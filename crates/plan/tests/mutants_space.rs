@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use plan::invariants::Violation;
 use plan::observed::{Latched, Serving};
 use plan::{Observed, Step};
-use testkit::mutant::{Mutant, decide_as};
+use testkit::mutant::{Caught, Mutant, decide_as};
 use testkit::run::Faults;
 use testkit::story::{settle, settled};
 use testkit::{Run, World};
@@ -54,8 +54,8 @@ fn created() -> &'static [World] {
     })
 }
 
-fn stories(mutant: Mutant, unchecked: bool) -> (BTreeSet<String>, BTreeSet<String>) {
-    let (mut refused, mut harm) = (BTreeSet::new(), BTreeSet::new());
+fn stories(mutant: Mutant, unchecked: bool) -> Caught {
+    let mut caught = Caught::default();
     let wrong = |observed: &Observed| decide_as(mutant, observed);
     for story in STORIES {
         for created in created() {
@@ -69,23 +69,18 @@ fn stories(mutant: Mutant, unchecked: bool) -> (BTreeSet<String>, BTreeSet<Strin
                 ..Faults::default()
             };
             run.turns(150);
-            let kinds = run.refused.iter().map(|(kind, _)| format!("{kind:?}"));
-            refused.extend(kinds);
-            harm.extend(run.world.violations.clone());
+            caught.note(&run);
         }
     }
-    (refused, harm)
+    caught
 }
 
 fn refused_as(mutant: Mutant, violation: &Violation) {
-    let (refused, harm) = stories(mutant, false);
-    assert!(refused.contains(&format!("{violation:?}")), "{refused:?}");
-    assert!(harm.is_empty(), "harm though it was refused: {harm:?}");
+    stories(mutant, false).assert_refused(violation);
 }
 
 fn does_harm(mutant: Mutant, what: &str) {
-    let (_, harm) = stories(mutant, true);
-    assert!(harm.iter().any(|seen| seen.contains(what)), "{harm:?}");
+    stories(mutant, true).assert_harm(what);
 }
 
 /// A member whose file is mostly empty, and whether it leads.
@@ -105,11 +100,7 @@ fn serving(observed: &Observed) -> impl Iterator<Item = &Serving> {
 
 #[test]
 fn the_operator_as_it_is_does_no_harm() {
-    let (refused, harm) = stories(|_| None, true);
-    assert!(
-        refused.is_empty() && harm.is_empty(),
-        "{refused:?} {harm:?}"
-    );
+    stories(|_| None, true).assert_nothing();
 }
 
 /// Somebody does not answer, so perhaps it is being defragmented; that does not keep this one from the next.

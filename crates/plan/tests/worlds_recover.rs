@@ -1,8 +1,13 @@
 //! Stories of clusters that lost their quorum for good, in the simulated Kubernetes and etcd.
 
+use std::cell::RefCell;
+
 use api::Reason;
 use api::v1alpha1::cluster::OnQuorumLoss;
+use plan::Observed;
+use plan::events::{Event, decide_events};
 use plan::observed::NodeState;
+use plan::status::Outcome;
 use testkit::Run;
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
@@ -72,6 +77,26 @@ fn on_a_persons_word_the_longest_log_lives_on() {
             assert!(run.world.object.status.recovery.is_none(), "{what}");
         }
     }
+}
+
+#[test]
+fn every_step_that_is_written_down_is_told() {
+    let told = RefCell::new(Vec::new());
+    let decide = |observed: &Observed| {
+        let decision = plan::decide(observed);
+        let events = decide_events(observed, &decision, &Outcome::Done, (None, None));
+        let of_recovery = |event: &Event| event.reason == Reason::Recovering;
+        told.borrow_mut()
+            .extend(events.into_iter().filter(of_recovery));
+        decision
+    };
+    let mut run = Run::with(stricken(3, 1, &[0, 2]).world, &decide);
+    run.world.approve_recovery();
+    run.world.quiet = false;
+    settle(&mut run, "told");
+    let told = told.take();
+    assert!(told.len() >= 3, "{told:?}");
+    assert!(told.iter().all(|event| event.warning), "{told:?}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
 /// Whether to begin: by a person's word that names this very cluster, or by proof.
 fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
     let account = evidence::Account::of(observed);
-    let asked = observed.cluster.recover == Some(lost);
+    let asked = is_asked_for(observed);
     if account.survivors.is_empty() {
         return account.all_gone().then(|| nothing_left(observed, &account));
     }
@@ -82,6 +82,15 @@ fn nothing_left(observed: &Observed, account: &evidence::Account) -> Decision {
         observed.cluster.name
     );
     Decision::wait(Reason::QuorumLost, why, LATER)
+}
+
+/// A person gave the word for the very cluster that lost its quorum.
+fn is_asked_for(observed: &Observed) -> bool {
+    let (asked, lost) = (
+        observed.cluster.recover,
+        observed.cluster.latched.cluster_id,
+    );
+    asked.is_some() && asked == lost
 }
 
 fn is_left_to_us(observed: &Observed) -> bool {
@@ -150,7 +159,7 @@ fn hear(observed: &Observed) -> Option<Decision> {
 fn is_excused(observed: &Observed, ordinal: u32) -> bool {
     let home = observed.homes.get(&ordinal);
     let silent = home.is_some_and(|home| matches!(home.state, NodeState::Silent(_)));
-    is_gone_for_good(observed, ordinal) || (silent && observed.cluster.recover.is_some())
+    is_gone_for_good(observed, ordinal) || (silent && is_asked_for(observed))
 }
 
 fn is_chosen(observed: &Observed, name: &str) -> bool {

@@ -148,7 +148,8 @@ fn abandon(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
     (0..size).find_map(|ordinal| {
         let claim = observed.claims.get(&ordinal)?;
-        let free = observed.member_of(ordinal).is_none() && !claim.terminating;
+        // What an earlier object kept is its owner's to give up.
+        let free = observed.member_of(ordinal).is_none() && claim.ours && !claim.terminating;
         let mut leaving = observed.leaving();
         let written = leaving.any(|leaving| leaving.claim.is_some_and(|c| c.uid == claim.uid));
         let replaced = why_dead(observed, ordinal).filter(|_| free && !written)?;

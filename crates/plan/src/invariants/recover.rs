@@ -49,12 +49,19 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
     }
 }
 
-/// Whoever has a volume has shown what is on it, or is known to be out of reach.
+/// Whoever has a volume has shown what is on it, or is known to be out of reach: for good, or, where a person gave the
+/// word, for now.
 fn everybody_was_heard(observed: &Observed) -> bool {
+    let asked = observed.cluster.recover.is_some()
+        && observed.cluster.recover == observed.cluster.latched.cluster_id;
     observed.claims.iter().all(|(ordinal, claim)| {
         let pod = observed.pods.get(ordinal);
         let home = observed.homes.get(ordinal);
-        let away = home.is_some_and(|home| home.state != NodeState::Fine);
+        let away = home.is_some_and(|home| match home.state {
+            NodeState::Fine => false,
+            NodeState::Silent(_) => asked,
+            NodeState::OutOfService | NodeState::Deleted => true,
+        });
         pod.is_some_and(|pod| pod.held().is_some())
             || away
             || claim.lost.is_some()

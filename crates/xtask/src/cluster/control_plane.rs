@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::build::{CONTROL_PLANE_ETCD, provisioner_version};
 use super::network::{HOST, SERVICE_RANGE};
-use super::process::ensure_started;
+use super::process::{ensure_started, running};
 use super::state::{Layout, Settings};
 use crate::tools::{output, wait_until};
 
@@ -58,7 +58,14 @@ pub(crate) fn ensure(layout: &Layout, settings: &Settings) -> Result<()> {
     wait_until(
         "the API server becomes ready",
         Duration::from_secs(90),
-        || Ok(is_ready(layout, settings)),
+        || {
+            ensure!(
+                running(layout, api_server).is_some(),
+                "the API server ended\nhint: why is at the end of {}",
+                layout.log(api_server).display()
+            );
+            Ok(is_ready(layout, settings))
+        },
     )?;
     ensure_started(
         layout,

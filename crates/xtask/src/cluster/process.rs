@@ -173,15 +173,17 @@ fn is_ours(arguments: &[String], directory: &Path) -> bool {
 }
 
 /// Field 22 of `/proc/<pid>/stat`, in clock ticks since boot; none for a process that is dead and only waits for its parent.
+/// While other threads (field 20) are still ending, a dead first thread is not a dead process: its ports are still taken.
 fn parse_start_time(stat: &str) -> Option<u64> {
     // The second field is the command in parentheses and may hold anything, so count from the last parenthesis.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") {
+    let is_dead = matches!(fields.next()?, "Z" | "X");
+    let threads: u64 = fields.nth(16)?.parse().ok()?;
+    if is_dead && threads <= 1 {
         return None;
     }
-    fields.nth(18)?.parse().ok()
+    fields.nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -193,6 +195,12 @@ mod tests {
         let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
         assert_eq!(parse_start_time(stat), Some(4242));
         assert_eq!(parse_start_time(&stat.replace(" S ", " Z ")), None);
+    }
+
+    #[test]
+    fn a_process_is_alive_until_its_last_thread_has_ended() {
+        let stat = "7 (etcd) Z 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 9 0 4242 0 0";
+        assert_eq!(parse_start_time(stat), Some(4242));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use plan::observed::{self, Alarm, MemberList};
 use plan::status::Outcome;
 
 use super::changed_since;
-use super::members::{nobody, refused, voter};
+use super::members::{guarded_voter, nobody, refused};
 use crate::cluster::observe::targets;
 use crate::context::Context;
 
@@ -51,7 +51,7 @@ pub(super) async fn compact(
     Outcome::Done
 }
 
-/// Looks once more whether it leads: clients of a leader would wait.
+/// Looks once more whether it leads and did not when this was decided: clients of a leader would wait.
 pub(super) async fn defragment(
     observed: &Observed,
     (id, ordinal): (u64, u32),
@@ -62,18 +62,12 @@ pub(super) async fn defragment(
         return nobody();
     };
     let member = ctx.member(&target);
-    let alone = observed
-        .etcd
-        .members
-        .iter()
-        .flat_map(MemberList::voters)
-        .count()
-        == 1;
+    let led = observed.leader() == Some(id);
     match member.status().await {
         Ok(status) if status.member_id != id => {
             return Outcome::NotNow("another member by now".into());
         }
-        Ok(status) if status.leader == id && !alone => {
+        Ok(status) if status.leader == id && !led => {
             return Outcome::NotNow("it leads by now".into());
         }
         Ok(_) => {}
@@ -96,12 +90,10 @@ pub(super) async fn disarm(
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Outcome {
-    let Some(voter) = voter(observed, cluster, ctx) else {
-        return nobody();
+    let voter = match guarded_voter(observed, cluster, ctx).await {
+        Ok(voter) => voter,
+        Err(outcome) => return outcome,
     };
-    if let Some(changed) = changed_since(cluster, ctx).await {
-        return changed;
-    }
     let kind = match alarm.kind {
         observed::AlarmKind::NoSpace => AlarmKind::NoSpace,
         observed::AlarmKind::Corrupt => AlarmKind::Corrupt,

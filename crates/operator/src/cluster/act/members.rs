@@ -137,13 +137,10 @@ pub(super) async fn retire(
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Outcome {
-    let Some(voter) = voter(observed, cluster, ctx) else {
-        return nobody();
-    };
-    if let Some(changed) = changed_since(cluster, ctx).await {
-        return changed;
+    match guarded_voter(observed, cluster, ctx).await {
+        Ok(voter) => removed(voter.member_remove(id).await),
+        Err(outcome) => outcome,
     }
-    removed(voter.member_remove(id).await)
 }
 
 fn removed(result: Result<(), etcd::Error>) -> Outcome {
@@ -156,12 +153,21 @@ fn removed(result: Result<(), etcd::Error>) -> Outcome {
     }
 }
 
-/// Any healthy voter, the leader first: it need not forward.
-pub(super) fn voter(
+/// A voter to ask for what cannot be taken back, while the object still says what it said at the look.
+pub(super) async fn guarded_voter(
     observed: &Observed,
     cluster: &EtcdCluster,
     ctx: &Context,
-) -> Option<etcd::Member> {
+) -> Result<etcd::Member, Outcome> {
+    let voter = voter(observed, cluster, ctx).ok_or_else(nobody)?;
+    match changed_since(cluster, ctx).await {
+        Some(changed) => Err(changed),
+        None => Ok(voter),
+    }
+}
+
+/// Any healthy voter, the leader first: it need not forward.
+fn voter(observed: &Observed, cluster: &EtcdCluster, ctx: &Context) -> Option<etcd::Member> {
     let leader = observed.leader();
     best_voter(observed, cluster, ctx, |voter| Some(voter.id) == leader)
 }

@@ -17,14 +17,15 @@ const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) {
+    // Before there is a cluster, nobody can be missed.
+    if observed.cluster.latched.cluster_id.is_none() {
+        return;
+    }
     let quiet = |ordinal: &u32| {
         let pod = observed.pods.get(ordinal);
         pod.is_none_or(|pod| pod.process == Process::Unknown)
     };
     let quiet: Vec<u32> = observed.claims.keys().copied().filter(quiet).collect();
-    if observed.cluster.latched.cluster_id.is_none() {
-        return;
-    }
     for ordinal in quiet {
         let (lost, tied) = match volume_of(cluster, ordinal, ctx) {
             Some(volume) => ask_volume(&volume, ctx).await,
