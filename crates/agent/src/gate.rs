@@ -20,7 +20,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::{
     Result, annotations,
     args::Gate,
-    fence,
+    fence, floor,
     judge::{IdentityFile, Log, Place, Seen, Verdict, Wal, judge},
     look,
     outcome::{self, Exit, Fault},
@@ -49,13 +49,21 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
     recover::settle(&args.volume)?;
     let mut standing = Standing {
         fence: None,
+        short: None,
         removed: removed::honour(args, &read_annotations(args))?,
         trouble: String::new(),
     };
     while !stop.is_asked() {
         let seen = look::look(&args.volume)?;
-        standing.fence = standing.fence.max(fence::find(&read_annotations(args)));
-        let start = if judge(&seen, &args.cluster_uid, standing.fence) == Verdict::Start {
+        let read = read_annotations(args);
+        standing.fence = standing.fence.max(fence::find(&read));
+        let may_start = judge(&seen, &args.cluster_uid, standing.fence) == Verdict::Start;
+        standing.short = if may_start {
+            floor::check(&args.volume, &seen, &read, &|| stop.is_asked())?
+        } else {
+            None
+        };
+        let start = if may_start && standing.short.is_none() {
             Start::OnData
         } else {
             let Some(held) = wait(args, &seen, &standing, &stop)? else {
@@ -97,6 +105,8 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
 struct Standing {
     /// Lives that are held back.
     fence: Option<u64>,
+    /// Why data that would start has to wait after all.
+    short: Option<Verdict>,
     /// What to tell people about data that was set aside.
     removed: String,
     /// What to tell people about a recovery that failed.
@@ -114,16 +124,16 @@ struct Held {
 /// look found nothing to wait for, or the fence rose. The server's port is free again once what this
 /// returns is dropped.
 fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Option<Held>> {
-    let mut seen = seen.clone();
-    if matches!(seen.wal, Wal::Head(_)) {
-        seen.log = Some(look::look_at_log(&args.volume, seen.place, &|| {
-            stop.is_asked()
-        })?);
-    }
-    let verdict = judge(&seen, &args.cluster_uid, standing.fence);
-    let Verdict::Wait(state, ref detail) = verdict else {
+    let seen = look_deeper(args, seen, stop)?;
+    let judged = judge(&seen, &args.cluster_uid, standing.fence);
+    let verdict = match &standing.short {
+        Some(short) if judged == Verdict::Start => short,
+        Some(_) | None => &judged,
+    };
+    let Verdict::Wait(state, detail) = verdict else {
         return Ok(None);
     };
+    let state = *state;
     let server = listen(args)?;
     let report = Report {
         protocol: PROTOCOL,
@@ -148,7 +158,7 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
         let read = read_annotations(args);
         if read_before.as_ref() != Some(&read) {
             let fence = standing.fence.max(fence::find(&read));
-            if judge(&seen, &args.cluster_uid, fence) != verdict {
+            if judge(&seen, &args.cluster_uid, fence) != judged {
                 log(Level::Info, "the fence rose; judging anew", &json!({}));
                 return Ok(None);
             }
@@ -171,6 +181,17 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
         thread::sleep(TICK);
     }
     Ok(None)
+}
+
+/// Where somebody has to decide, how far the log goes is worth the time.
+fn look_deeper(args: &Gate, seen: &Seen, stop: &Stop) -> Result<Seen> {
+    let mut seen = seen.clone();
+    if matches!(seen.wal, Wal::Head(_)) {
+        seen.log = Some(look::look_at_log(&args.volume, seen.place, &|| {
+            stop.is_asked()
+        })?);
+    }
+    Ok(seen)
 }
 
 fn listen(args: &Gate) -> Result<Server> {
@@ -307,6 +328,7 @@ fn describe_data(seen: &Seen) -> Option<Data> {
         Some(Log {
             last,
             commit,
+            written,
             damage: _,
             goes_on: _,
         }),
@@ -320,6 +342,7 @@ fn describe_data(seen: &Seen) -> Option<Data> {
         term: last.term,
         index: last.index,
         commit: *commit,
+        written: *written,
         identity: match (seen.place, &seen.identity) {
             (Place::Data, IdentityFile::Says(identity)) => Some(identity.clone()),
             (Place::Data, IdentityFile::Absent | IdentityFile::Unreadable(_)) => None,

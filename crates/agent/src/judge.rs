@@ -65,6 +65,8 @@ pub(crate) struct Log {
     pub(crate) damage: Option<String>,
     /// It is longer than what is read at most: the numbers are a lower bound.
     pub(crate) goes_on: bool,
+    /// When it was last written to, in seconds since 1970.
+    pub(crate) written: Option<i64>,
 }
 
 /// A fence that says nothing legible lets no life pass.
@@ -134,6 +136,22 @@ pub(crate) fn judge(seen: &Seen, cluster_uid: &str, fence: Option<u64>) -> Verdi
         }
         Some(_) | None => Verdict::Wait(state, detail),
     }
+}
+
+/// As [`judge`], for data that would start: does its log reach as far as this member is known to have come?
+///
+/// Invariant: what starts reaches its floor, as far as the log could be read
+/// (`data_below_its_floor_waits`).
+pub(crate) fn judge_length(log: &Log, floor: u64) -> Verdict {
+    let (index, short) = (log.last.index, log.last.index < floor);
+    // A log that cannot be read to its end is etcd's to judge, and one that was not read to its end says too little.
+    if !short || log.damage.is_some() || log.goes_on {
+        return Verdict::Start;
+    }
+    let detail = format!(
+        "the log ends at index {index}, but this member is known to have applied {floor}: the volume was rolled back"
+    );
+    Verdict::Wait(State::RolledBack, detail)
 }
 
 /// Why data with a readable head may not be ours; `None` when it is.

@@ -5,6 +5,7 @@ use std::{
     fs::{self, File},
     io::{self, BufReader, Read},
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 use crate::{
@@ -94,7 +95,23 @@ pub(crate) fn look_at_log(volume: &Path, place: Place, stop: &dyn Fn() -> bool) 
         commit: commit.unwrap_or_default(),
         damage,
         goes_on,
+        written: files.last().and_then(|path| written(path)),
     })
+}
+
+/// When a file was last written to.
+fn written(path: &Path) -> Option<i64> {
+    let modified = path.metadata().ok()?.modified().ok()?;
+    let since = modified.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_secs()).ok()
+}
+
+/// The first index that the newest WAL file may hold, by its name.
+pub(crate) fn begin_of_newest(volume: &Path, place: Place) -> Result<Option<u64>> {
+    let files = list_wal(volume, place)?.files;
+    let stem = files.last().and_then(|path| path.file_stem()?.to_str());
+    let index = stem.and_then(|stem| stem.split_once('-'));
+    Ok(index.and_then(|(_, index)| u64::from_str_radix(index, 16).ok()))
 }
 
 /// WAL files by name, oldest first.

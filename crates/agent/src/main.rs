@@ -9,6 +9,7 @@
 mod annotations;
 mod args;
 mod fence;
+mod floor;
 mod gate;
 mod install;
 mod judge;

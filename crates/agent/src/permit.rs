@@ -261,7 +261,8 @@ fn check_room(state: State, discard: bool) -> Result<(), String> {
         | State::Unidentified
         | State::Mismatch
         | State::Damaged
-        | State::Fenced => {
+        | State::Fenced
+        | State::RolledBack => {
             if discard {
                 return Ok(());
             }
@@ -277,6 +278,7 @@ fn check_data(wait: Wait<'_>, member_id: &str, cluster_id: &str) -> Result<(), S
             return Err("there is no data to resume".into());
         }
         (State::Fenced, _) => return Err("the data is held back by the fence".into()),
+        (State::RolledBack, _) => return Err("the data was rolled back".into()),
         (State::OtherObject | State::Unidentified | State::Mismatch, Some(head)) => head,
     };
     check_head(head, member_id, cluster_id)

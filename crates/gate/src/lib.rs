@@ -15,6 +15,10 @@ pub const REMOVED_ANNOTATION: &str = "etcd.etcd.io/removed";
 /// tells a lower incarnation, or none, waits as [`State::Fenced`]. Looked at whenever the agent starts,
 /// and during a wait, where it can only rise.
 pub const FENCE_ANNOTATION: &str = "etcd.etcd.io/fence";
+/// Pod annotation that tells how far members are known to have come: `<member ID>=<index>`, separated by
+/// commas. Data of such a member whose log ends before that index waits as [`State::RolledBack`]. Looked at
+/// whenever the agent starts.
+pub const FLOORS_ANNOTATION: &str = "etcd.etcd.io/floors";
 /// Port of the gate, and of etcd's metrics once etcd runs.
 pub const PORT: u16 = 2381;
 /// Path of the report.
@@ -35,6 +39,8 @@ pub enum State {
     Damaged,
     /// Valid data of an earlier life, held back by [`FENCE_ANNOTATION`].
     Fenced,
+    /// Valid data of this member that ends before what it is known to have had, by [`FLOORS_ANNOTATION`].
+    RolledBack,
 }
 
 /// The answer to `GET /gate` while the agent waits.
@@ -73,6 +79,9 @@ pub struct Data {
     pub index: u64,
     /// Last commit index that was recorded.
     pub commit: u64,
+    /// When the log was last written to, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<i64>,
     /// The identity file beside the data, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,

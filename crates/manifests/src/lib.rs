@@ -12,6 +12,8 @@ mod pod;
 mod service;
 mod statefulset;
 
+use std::collections::BTreeMap;
+
 use api::{ClusterIntent, labels};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -48,14 +50,26 @@ pub struct Shape {
     pub template: Template,
     /// Data of an earlier life than this is held back.
     pub fence: Option<u64>,
+    /// By member ID: a log that ends before this index was rolled back.
+    pub floors: BTreeMap<String, u64>,
 }
 
-/// Puts the fence into a pod template, whichever that is.
-pub fn fence_template(template: &mut Value, fence: Option<u64>) {
-    let Some(fence) = fence else { return };
+/// Puts what the gate has to know of data into a pod template, whichever that is.
+pub fn guard_template(template: &mut Value, shape: &Shape) {
     let annotations = template.pointer_mut("/metadata/annotations");
-    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+    let Some(annotations) = annotations.and_then(Value::as_object_mut) else {
+        return;
+    };
+    if let Some(fence) = shape.fence {
         annotations.insert(gate::FENCE_ANNOTATION.to_owned(), fence.to_string().into());
+    }
+    if !shape.floors.is_empty() {
+        let floors = shape
+            .floors
+            .iter()
+            .map(|(id, index)| format!("{id}={index}"));
+        let floors = floors.collect::<Vec<_>>().join(",");
+        annotations.insert(gate::FLOORS_ANNOTATION.to_owned(), floors.into());
     }
 }
 
@@ -161,7 +175,7 @@ pub fn build_objects(
     let statefulset = statefulset::build(owner, intent, shape, agent_image);
     let mut statefulset = object(Kind::StatefulSet, name, &statefulset)?;
     if let Some(template) = statefulset.body.pointer_mut("/spec/template") {
-        fence_template(template, shape.fence);
+        guard_template(template, shape);
     }
     objects.push(statefulset);
     if shape.client_service {

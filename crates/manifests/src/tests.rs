@@ -24,6 +24,7 @@ fn shape(replicas: u32) -> Shape {
         closing: false,
         template: Template::Render,
         fence: None,
+        floors: BTreeMap::new(),
         replicas,
         min_available: replicas / 2 + 1,
         client_service: true,

@@ -87,7 +87,7 @@ pub enum Step {
         /// UID of the claim that was written down; any other claim of that name is left alone.
         uid: String,
     },
-    /// Delete the pod of a member that was removed, so that its claim can go.
+    /// Stop a pod for whose clients nothing is left to do: its member was removed, or its cluster has no quorum.
     FreePod {
         /// Its ordinal.
         ordinal: u32,

@@ -183,7 +183,9 @@ fn check_join(observed: &Observed, join: &JoinIntent) -> Result<(), Violation> {
     let waits = |(ordinal, pod): &(&u32, &Pod)| {
         observed.member_name(**ordinal) == join.member
             && pod.uid == join.pod_uid
-            && pod.blank().is_some_and(|report| report.nonce == join.nonce)
+            && observed
+                .blank(**ordinal)
+                .is_some_and(|report| report.nonce == join.nonce)
     };
     let (ordinal, _) = observed
         .pods
@@ -282,17 +284,19 @@ fn check_join_grant(
         && *given == initial_cluster(observed, list, ordinal)
         && is_listed_everywhere(observed, list);
     ensure(exact, Violation::WrongMemberList)?;
-    // What was fenced may be discarded once its own cluster is given up.
-    let given_up = report.state == State::Fenced
-        && observed.cluster.latched.recovery.is_none()
-        && report
-            .data
-            .as_ref()
-            .is_some_and(|data| parse_id(&data.cluster_id) != Some(list.cluster_id));
-    ensure(
-        matches!(report.state, State::Empty | State::Damaged) || given_up,
-        Violation::LastCopy,
-    )?;
+    let of_another = |data: &gate::Data| parse_id(&data.cluster_id) != Some(list.cluster_id);
+    let free = match report.state {
+        State::Empty | State::Damaged | State::RolledBack => true,
+        // What was fenced may be discarded once its own cluster is given up.
+        State::Fenced => {
+            observed.cluster.latched.recovery.is_none()
+                && report.data.as_ref().is_some_and(of_another)
+        }
+        State::OtherObject | State::Unidentified | State::Mismatch => {
+            observed.is_foreign(ordinal, report)
+        }
+    };
+    ensure(free, Violation::LastCopy)?;
     // What is moved aside is not the last copy while a quorum of others is healthy.
     let others = observed.healthy_voters() >= quorum(list.voters().count());
     ensure(!*discard || others, Violation::LastCopy)
@@ -301,7 +305,7 @@ fn check_join_grant(
 fn check_add(observed: &Observed, ordinal: u32, peer_url: &str) -> Result<(), Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
-    let report = pod.blank().ok_or(Violation::Unknown)?;
+    let report = observed.blank(ordinal).ok_or(Violation::Unknown)?;
     let unlisted = observed.member_of(ordinal).is_none() && observed.peer_url(ordinal) == peer_url;
     ensure(unlisted, Violation::WrongMemberList)?;
     ensure(
@@ -337,8 +341,8 @@ fn check_promote(observed: &Observed, id: u64) -> Result<(), Violation> {
 fn check_remove(observed: &Observed, id: u64, ordinal: u32, nonce: &str) -> Result<(), Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
-    let report = pod
-        .blank()
+    let report = observed
+        .blank(ordinal)
         .filter(|report| report.nonce == nonce)
         .ok_or(Violation::Unknown)?;
     ensure(

@@ -1,6 +1,7 @@
 //! What we may know about a cluster at one moment: one plain value. A fact that could not be read is
 //! `Unknown`, never a guess.
 
+mod blank;
 mod home;
 mod leaving;
 mod space;
@@ -9,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::intent::InvalidSpec;
 use api::v1alpha1::status::{
-    BootstrapIntent, JoinIntent, RecoveryIntent, RetireIntent, TrialIntent,
+    BootstrapIntent, JoinIntent, KnownVoter, RecoveryIntent, RetireIntent, TrialIntent,
 };
 use api::{ClusterIntent, EtcdVersion, names};
-use gate::{Grant, Report, State};
+use gate::{Grant, Report};
 use jiff::Timestamp;
 
 pub use home::{Home, NodeState};
@@ -83,6 +84,8 @@ pub struct Latched {
     pub joins: Vec<JoinIntent>,
     /// Who is leaving.
     pub retiring: Vec<RetireIntent>,
+    /// Who votes, as last listed.
+    pub voters: Vec<KnownVoter>,
     /// The cluster has formed.
     pub cluster_id: Option<u64>,
     /// The data was taken over from an earlier object.
@@ -318,12 +321,6 @@ impl Pod {
             Process::Serving(serving) => Some(serving),
             Process::Unknown | Process::Starting | Process::Held(_) => None,
         }
-    }
-
-    /// The report of an agent that needs a member of its own before it can go on.
-    pub fn blank(&self) -> Option<&Report> {
-        self.held()
-            .filter(|report| matches!(report.state, State::Empty | State::Damaged | State::Fenced))
     }
 
     /// Kubernetes says that its container cannot start, and nobody answers from it.

@@ -1,5 +1,7 @@
 //! How much of a cluster should exist now: how many pods, which claims, whether clients may come.
 
+use std::collections::BTreeMap;
+
 use manifests::{Shape, Template};
 
 use crate::cluster::{shrink, versions};
@@ -32,7 +34,19 @@ pub fn decide_shape(observed: &Observed) -> Option<Shape> {
         claims: claims(observed, replicas),
         template: template(observed),
         fence: observed.cluster.latched.fence,
+        floors: floors(observed),
     })
+}
+
+/// How far members are known to have come.
+fn floors(observed: &Observed) -> BTreeMap<String, u64> {
+    let voters = observed.cluster.latched.voters.iter();
+    voters
+        .filter_map(|voter| {
+            let index = u64::try_from(voter.index?).ok()?;
+            Some((voter.member_id.clone(), index))
+        })
+        .collect()
 }
 
 /// Which template new pods are made from. Once there is a cluster it is the proven one, except while the first member

@@ -3,7 +3,9 @@
 
 mod members;
 mod verdicts;
+mod voters;
 
+use api::conditions::{ConditionType, Verdict};
 use api::v1alpha1::status::{EtcdClusterStatus, Phase, ProvenTemplate};
 use api::{EtcdVersion, Reason, conditions, labels, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -39,6 +41,7 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
         bootstrap: status.bootstrap.clone(),
         joins: status.joins.clone(),
         retiring: status.retiring.clone(),
+        voters: status.voters.clone(),
         cluster_id: status.cluster_id.as_deref().and_then(parse_id),
         resumed: status.resumed.unwrap_or(false),
         replicas: status.replicas.and_then(|count| u32::try_from(count).ok()),
@@ -68,9 +71,18 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
 
 /// Since when a status says that no quorum serves.
 pub fn dark_since(status: &EtcdClusterStatus) -> Option<jiff::Timestamp> {
-    let mut conditions = status.conditions.iter();
-    let available = conditions.find(|c| c.type_ == "Available")?;
-    (available.status != "True").then_some(available.last_transition_time.0)
+    status.unavailable_since.as_ref().map(|since| since.0)
+}
+
+/// The first look of those in a row that found no quorum. Not the condition's own time: that one starts over when the
+/// answer goes from unknown to no.
+fn unavailable_since(verdicts: &[Verdict], old: &EtcdClusterStatus, now: &Time) -> Option<Time> {
+    let available = verdicts
+        .iter()
+        .find(|verdict| verdict.kind == ConditionType::Available)?;
+    let expected = matches!(available.reason, Reason::Stopped | Reason::NotFormed);
+    let serves = available.status == Some(true);
+    (!serves && !expected).then(|| old.unavailable_since.clone().unwrap_or_else(|| now.clone()))
 }
 
 /// Puts a memory into a status, and leaves the rest of it alone.
@@ -80,6 +92,7 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
         bootstrap: latched.bootstrap.clone(),
         joins: latched.joins.clone(),
         retiring: latched.retiring.clone(),
+        voters: latched.voters.clone(),
         cluster_id: latched.cluster_id.map(format_id),
         resumed: latched.resumed.then_some(true),
         proven: latched.proven.as_ref().map(|proven| ProvenTemplate {
@@ -116,6 +129,7 @@ pub fn decide_status(
     let formed = cluster.latched.cluster_id.is_some();
     let mut new = EtcdClusterStatus {
         phase: Some(decide_phase(observed, decision, old)),
+        unavailable_since: unavailable_since(&verdicts, old, &now),
         conditions: conditions::merge(&old.conditions, verdicts, cluster.generation, &now),
         members: members::decide(observed),
         ready_replicas: Some(i32::try_from(observed.healthy_voters()).unwrap_or(i32::MAX)),
@@ -128,7 +142,7 @@ pub fn decide_status(
             .collect(),
         version: members::lowest_version(observed).or_else(|| old.version.clone()),
         observed_generation: Some(cluster.generation),
-        ..with_latched(old, &done(&cluster.latched, decision, outcome))
+        ..with_latched(old, &done(observed, decision, outcome))
     };
     if new == *old {
         return None;
@@ -138,8 +152,9 @@ pub fn decide_status(
 }
 
 /// What is remembered of a step that went well. Losing it costs one more of the same, which does no harm.
-fn done(latched: &Latched, decision: &Decision, outcome: &Outcome) -> Latched {
-    let mut latched = latched.clone();
+fn done(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Latched {
+    let mut latched = observed.cluster.latched.clone();
+    latched.voters = voters::remember(observed);
     match &decision.step {
         Step::Compact { revision } if *outcome == Outcome::Done => {
             latched.compacted = Some(*revision);
@@ -203,11 +218,7 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
 
 /// An election takes a second or two and is no failure: until a cluster has been dark for longer, it is what it was.
 fn dark(observed: &Observed, status: &EtcdClusterStatus) -> Option<Phase> {
-    let available = status.conditions.iter().find(|c| c.type_ == "Available")?;
-    let since = observed
-        .now
-        .duration_since(available.last_transition_time.0)
-        .as_secs();
-    let still = available.status == "True" || since < ELECTION;
+    let since = dark_since(status).unwrap_or(observed.now);
+    let still = observed.now.duration_since(since).as_secs() < ELECTION;
     status.phase.filter(|_| still)
 }

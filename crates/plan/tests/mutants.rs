@@ -83,7 +83,10 @@ fn list(observed: &Observed) -> Option<&MemberList> {
 
 fn blank(observed: &Observed) -> impl Iterator<Item = (u32, &Pod, String)> {
     let waiting = observed.pods.iter();
-    waiting.filter_map(|(ordinal, pod)| Some((*ordinal, pod, pod.blank()?.nonce.clone())))
+    waiting.filter_map(|(ordinal, pod)| {
+        let report = observed.blank(*ordinal)?;
+        Some((*ordinal, pod, report.nonce.clone()))
+    })
 }
 
 fn grant(observed: &Observed, (ordinal, pod, nonce): (u32, &Pod, String), action: Action) -> Step {
@@ -129,7 +132,7 @@ fn adds_while_a_grant_is_open(observed: &Observed) -> Option<Step> {
     list(observed).filter(|_| observed.open_grant().is_some())?;
     blank(observed).find_map(|(ordinal, pod, _)| {
         let peer_url = observed.peer_url(ordinal);
-        let may = observed.may_join(ordinal, pod, pod.blank()?);
+        let may = observed.may_join(ordinal, pod, observed.blank(ordinal)?);
         (may && observed.member_of(ordinal).is_none())
             .then_some(Step::AddLearner { ordinal, peer_url })
     })
@@ -178,6 +181,7 @@ fn publishes_clients_early(observed: &Observed) -> Option<Step> {
         claims: vec![0, 1, 2],
         min_available: 2,
         fence: None,
+        floors: std::collections::BTreeMap::new(),
     };
     observed
         .cluster
@@ -246,8 +250,8 @@ fn latches_a_join_for_a_listed_member(observed: &Observed) -> Option<Step> {
     let (ordinal, pod, nonce) = blank(observed).find(|(ordinal, pod, _)| {
         let listed = observed.member_of(*ordinal).is_some();
         listed
-            && !pod
-                .blank()
+            && !observed
+                .blank(*ordinal)
                 .is_some_and(|report| observed.may_join(*ordinal, pod, report))
     })?;
     let (member, pod_uid) = (observed.member_name(ordinal), pod.uid.clone());
@@ -303,7 +307,7 @@ fn adds_a_learner_too_many(observed: &Observed) -> Option<Step> {
     list(observed).filter(|list| list.learners().next().is_some())?;
     blank(observed).find_map(|(ordinal, pod, _)| {
         let peer_url = observed.peer_url(ordinal);
-        let may = observed.may_join(ordinal, pod, pod.blank()?);
+        let may = observed.may_join(ordinal, pod, observed.blank(ordinal)?);
         (may && observed.member_of(ordinal).is_none())
             .then_some(Step::AddLearner { ordinal, peer_url })
     })

@@ -325,7 +325,7 @@ proptest! {
                 match grant.action {
                     Action::Join { discard, .. } => {
                         prop_assert!(scene.slot(ordinal).is_blank());
-                        prop_assert_eq!(discard, state == Does::Waits(State::Damaged));
+                        prop_assert_eq!(discard, state != Does::Waits(State::Empty));
                         prop_assert!(!discard || healthy >= quorum(all));
                     }
                     Action::Bootstrap { discard, .. } => {

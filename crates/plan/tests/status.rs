@@ -229,7 +229,7 @@ proptest! {
         let old = with_latched(&EtcdClusterStatus::default(), &observed.cluster.latched);
         let decision = decide(&observed);
         let new = decide_status(&observed, &decision, &done, &old).unwrap();
-        let (mut kept, mut was) = (plan::status::latched(&new), observed.cluster.latched);
+        let (mut kept, mut was) = (plan::status::latched(&new), observed.cluster.latched.clone());
         // What was compacted or defragmented is remembered by the report on it.
         match decision.step {
             Step::Compact { revision } if done == Outcome::Done => was.compacted = Some(revision),
@@ -237,6 +237,11 @@ proptest! {
             _other => {}
         }
         (kept.replicas, was.replicas) = (None, None);
+        // Who votes is told anew by every list.
+        if observed.etcd.members.is_some() {
+            prop_assert_eq!(kept.voters.len(), scene.voters().count());
+            kept.voters.clone_from(&was.voters);
+        }
         prop_assert_eq!(kept, was);
     }
 }

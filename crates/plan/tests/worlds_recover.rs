@@ -6,11 +6,12 @@ use api::Reason;
 use api::v1alpha1::cluster::OnQuorumLoss;
 use plan::Observed;
 use plan::events::{Event, decide_events};
-use plan::observed::NodeState;
+use plan::observed::{NodeState, Process};
 use plan::status::Outcome;
 use testkit::Run;
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
+use testkit::world::observe::Blind;
 
 /// A cluster with writes that only a quorum has, and so many nodes gone.
 fn stricken(size: u32, seed: u64, gone: &[u32]) -> Run<'static> {
@@ -97,6 +98,46 @@ fn every_step_that_is_written_down_is_told() {
     let told = told.take();
     assert!(told.len() >= 3, "{told:?}");
     assert!(told.iter().all(|event| event.warning), "{told:?}");
+}
+
+/// One member that starts for long, beside two that never voted and wait with empty volumes.
+fn slow_start(look: &Observed) -> Observed {
+    let mut observed = look.clone();
+    observed.etcd.members = None;
+    let pods = observed.pods.values_mut();
+    for pod in pods.filter(|pod| pod.held().is_none()) {
+        pod.process = Process::Starting;
+    }
+    observed.cluster.dark_since = Some(observed.now - jiff::SignedDuration::from_secs(600));
+    observed.cluster.recover = None;
+    if let Ok(intent) = &mut observed.cluster.intent {
+        intent.on_quorum_loss = OnQuorumLoss::FromSurvivor;
+    }
+    observed
+}
+
+#[test]
+fn whoever_never_voted_is_no_proof_of_anything() {
+    let mut run = settled(1, 6, 3);
+    run.world.resize(3);
+    let mut seen = 0;
+    for _ in 0..200 {
+        let look = run.world.look_around(&Blind::default()).observed;
+        let waiting = look.pods.values().filter(|pod| pod.held().is_some());
+        if waiting.count() == 2 {
+            seen += 1;
+            let observed = slow_start(&look);
+            let decision = plan::decide(&observed);
+            assert_ne!(decision.reason, Reason::Recovering, "{}", decision.why);
+            assert_ne!(decision.reason, Reason::QuorumLost, "{}", decision.why);
+            // Where nobody wrote down who votes, it would look like that.
+            let mut forgotten = observed;
+            forgotten.cluster.latched.voters = Vec::new();
+            assert_eq!(plan::decide(&forgotten).reason, Reason::Recovering);
+        }
+        run.turn();
+    }
+    assert!(seen > 0, "nobody waited");
 }
 
 #[test]
@@ -186,6 +227,41 @@ fn where_nothing_is_left_nothing_begins_anew() {
         run.turns(300);
         run.verdict().unwrap();
         assert_eq!(run.world.clusters.len(), 1, "seed {seed}");
+    }
+}
+
+/// Whoever was written down to go on.
+fn chosen(run: &Run<'_>) -> Option<u32> {
+    let recovery = run.world.object.status.recovery.as_ref()?;
+    api::names::ordinal("db", &recovery.survivor.as_ref()?.member)
+}
+
+#[test]
+fn where_the_chosen_one_is_lost_the_next_is_chosen() {
+    for seed in seeds(20) {
+        // Between its being chosen and its founding anything may be.
+        for later in 0..6 {
+            let mut run = stricken(5, seed, &[0, 1, 4]);
+            run.turns(10);
+            run.world.approve_recovery();
+            let what = format!("seed {seed}, {later} later");
+            let first = (0..200).find_map(|_| {
+                run.turn();
+                chosen(&run)
+            });
+            let first = first.unwrap();
+            run.turns(later);
+            if run.world.object.status.recovery.is_none() {
+                // Over: whatever happens now happens to another cluster.
+                continue;
+            }
+            run.world.set_node(first, NodeState::Deleted);
+            run.turns(30);
+            run.world.approve_recovery();
+            run.world.quiet = false;
+            settle(&mut run, &what);
+            assert_eq!(run.world.healthy_voters(), 5, "{what}");
+        }
     }
 }
 

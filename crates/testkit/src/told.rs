@@ -9,6 +9,7 @@ use std::fmt::Write;
 
 use api::EtcdClusterStatus;
 use api::v1alpha1::status::Phase;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use plan::events::decide_events;
 use plan::status::{Outcome, decide_status};
 use plan::{Observed, decide};
@@ -17,6 +18,8 @@ use plan::{Observed, decide};
 pub fn report(observed: &Observed, outcome: &Outcome, phase: Option<Phase>) -> String {
     let old = EtcdClusterStatus {
         phase,
+        // If nobody serves, that is not new.
+        unavailable_since: Some(Time(jiff::Timestamp::UNIX_EPOCH)),
         ..EtcdClusterStatus::default()
     };
     let decision = decide(observed);

@@ -158,6 +158,8 @@ pub struct Template {
     pub ungated: bool,
     /// Data of an earlier life than this is held back.
     pub fence: Option<u64>,
+    /// By member ID: a log that ends before this index was rolled back.
+    pub floors: BTreeMap<String, u64>,
 }
 
 /// A claim and the volume behind it.
@@ -236,6 +238,7 @@ pub struct Pod {
 
 /// What runs in a pod.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are nine at most")]
 pub enum Container {
     /// Not started, or ended and about to start again.
     Down,

@@ -274,3 +274,25 @@ fn a_damaged_log_behind_the_fence_is_damaged() {
         "{verdict:?}"
     );
 }
+
+#[test]
+fn data_below_its_floor_waits() {
+    let log = |index, damage: Option<&str>, goes_on| Log {
+        last: Position { term: 2, index },
+        damage: damage.map(str::to_owned),
+        goes_on,
+        ..Log::default()
+    };
+    for (log, starts) in [
+        (log(900, None, false), true),
+        (log(901, None, false), true),
+        (log(899, None, false), false),
+        (log(0, None, false), false),
+        // Nothing is known of what could not be read.
+        (log(899, Some("torn"), false), true),
+        (log(899, None, true), true),
+    ] {
+        let verdict = judge_length(&log, 900);
+        assert_eq!(verdict == Verdict::Start, starts, "{log:?}: {verdict:?}");
+    }
+}

@@ -27,7 +27,12 @@ fn volume(files: &[Vec<u8>]) -> tempfile::TempDir {
 }
 
 fn log(files: &[Vec<u8>]) -> Log {
-    look_at_log(volume(files).path(), Place::Data, &|| false).unwrap()
+    let log = look_at_log(volume(files).path(), Place::Data, &|| false).unwrap();
+    assert!(log.written.is_some());
+    Log {
+        written: None,
+        ..log
+    }
 }
 
 #[test]
@@ -62,6 +67,7 @@ fn a_file_that_was_just_begun_leaves_the_last_entry_to_the_one_before() {
         commit: 8,
         damage: None,
         goes_on: false,
+        written: None,
     };
     let files = [
         ancient.clone(),

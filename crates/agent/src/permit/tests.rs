@@ -3,13 +3,14 @@
 use super::*;
 
 const UID: &str = "uid-1";
-const STATES: [State; 6] = [
+const STATES: [State; 7] = [
     State::Empty,
     State::OtherObject,
     State::Unidentified,
     State::Mismatch,
     State::Damaged,
     State::Fenced,
+    State::RolledBack,
 ];
 
 fn grant(action: Action) -> Grant {
@@ -66,7 +67,11 @@ fn started(permitted: Permitted) -> Permit {
 fn wait(state: State) -> Wait<'static> {
     let head = match state {
         State::Empty | State::Damaged => None,
-        State::OtherObject | State::Unidentified | State::Mismatch | State::Fenced => Some(Head {
+        State::OtherObject
+        | State::Unidentified
+        | State::Mismatch
+        | State::Fenced
+        | State::RolledBack => Some(Head {
             member_id: 0xa1,
             cluster_id: 0xc1,
         }),
@@ -89,7 +94,12 @@ fn every_state_takes_only_what_fits_it() {
         assert_eq!(takes(join(false)), empty, "{state:?}");
         assert!(takes(bootstrap(true)) && takes(join(true)), "{state:?}");
         let fenced = state == State::Fenced;
-        assert_eq!(takes(resume("a1", "c1")), readable && !fenced, "{state:?}");
+        let held_back = fenced || state == State::RolledBack;
+        assert_eq!(
+            takes(resume("a1", "c1")),
+            readable && !held_back,
+            "{state:?}"
+        );
         assert_eq!(takes(recover("uid-1-2", "a1", "c1")), fenced, "{state:?}");
         assert!(
             !takes(resume("a2", "c1")) && !takes(resume("a1", "c2")),

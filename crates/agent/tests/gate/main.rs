@@ -1,5 +1,5 @@
 //! The agent as a process: with a shell in etcd's place (`alone`, `ends`), and with real etcd binaries of every
-//! supported minor (`real`, `damage`, `adoption`, `removed`, `fence`, `recovery`, `crash`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
+//! supported minor (`real`, `damage`, `adoption`, `removed`, `fence`, `floor`, `recovery`, `crash`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
 //! MUST use loopback and `free_port` only; MUST NOT sleep where a condition can be awaited.
 
 #[cfg(test)]
@@ -16,6 +16,8 @@ mod ends;
 mod etcd;
 #[cfg(test)]
 mod fence;
+#[cfg(test)]
+mod floor;
 #[cfg(test)]
 mod real;
 #[cfg(test)]

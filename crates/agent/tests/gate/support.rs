@@ -75,6 +75,7 @@ pub(crate) struct Pod {
     pub(crate) removed: String,
     /// Value of the annotation that holds earlier lives back.
     pub(crate) fence: Option<String>,
+    pub(crate) floors: String,
     /// The life that grants are for.
     pub(crate) incarnation: u64,
 }
@@ -94,6 +95,7 @@ impl Pod {
             uid: UID,
             removed: String::new(),
             fence: None,
+            floors: String::new(),
             incarnation: 1,
         }
     }
@@ -176,6 +178,7 @@ impl Pod {
         let fence = self.fence.as_deref().unwrap_or_default();
         for (key, value) in [
             (gate::FENCE_ANNOTATION, fence),
+            (gate::FLOORS_ANNOTATION, &self.floors),
             (gate::GRANT_ANNOTATION, value),
             (gate::REMOVED_ANNOTATION, &self.removed),
         ] {

@@ -45,9 +45,15 @@ pub struct EtcdClusterStatus {
     /// When this status last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Time>,
+    /// Since when no quorum is known to serve; absent while one does, before the cluster has formed, and while it is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable_since: Option<Time>,
     /// Generation of the spec that this status speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Who votes, as last listed; kept while nobody can be asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub voters: Vec<KnownVoter>,
     /// Life of this cluster's data: 1 at first, raised whenever the data starts over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<i64>,
@@ -209,6 +215,20 @@ pub struct BootstrapIntent {
     pub claim_uid: String,
     /// The wait at the gate.
     pub nonce: String,
+}
+
+/// A voter, as last listed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KnownVoter {
+    /// The member.
+    pub member: String,
+    /// Its ID, hexadecimal.
+    #[serde(rename = "memberID")]
+    pub member_id: String,
+    /// An index of the log that it is known to have applied: a volume with less was rolled back. Raised now and then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<i64>,
 }
 
 /// Who may join.

@@ -18,6 +18,8 @@ use plan::{Decision, Observed, Step, invariants};
 use crate::cluster::place;
 use crate::context::Context;
 
+use self::delete::Grace;
+
 /// Carries out a step, unless an invariant forbids it.
 pub async fn act(
     cluster: &EtcdCluster,
@@ -44,12 +46,17 @@ pub async fn act(
         } => grant::grant(cluster, *ordinal, pod_uid, grant, ctx).await,
         Step::AddLearner { peer_url, .. } => members::add(observed, peer_url, cluster, ctx).await,
         Step::Promote { id, .. } => members::promote(observed, *id, cluster, ctx).await,
-        Step::RestartPod { ordinal, uid } => delete::pod(cluster, *ordinal, uid, false, ctx).await,
+        Step::RestartPod { ordinal, uid } => {
+            delete::pod(cluster, *ordinal, uid, Grace::Full, ctx).await
+        }
         Step::FreePod {
             ordinal,
             uid,
             force,
-        } => delete::pod(cluster, *ordinal, uid, *force, ctx).await,
+        } => {
+            let grace = if *force { Grace::Forced } else { Grace::Short };
+            delete::pod(cluster, *ordinal, uid, grace, ctx).await
+        }
         Step::MoveLeader { to, ordinal } => {
             members::move_leader((*to, *ordinal), cluster, ctx).await
         }

@@ -102,8 +102,8 @@ fn choose(observed: &Observed) -> Option<Decision> {
 
 fn candidate(observed: &Observed) -> Option<BootstrapIntent> {
     observed.pods.iter().find_map(|(ordinal, pod)| {
-        let report = pod
-            .blank()
+        let report = observed
+            .blank(*ordinal)
             .filter(|_| !pod.terminating && observed.can_be_found(pod))?;
         let claim = observed
             .claims
@@ -123,7 +123,7 @@ fn pursue(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision> {
         .pods
         .iter()
         .find(|(ordinal, _)| observed.member_name(**ordinal) == intent.member)?;
-    let Some(report) = pod.blank() else {
+    let Some(report) = observed.blank(*ordinal) else {
         let why = format!("{} is starting as the first member", intent.member);
         return Some(Decision::wait(
             Reason::Bootstrapping,

@@ -139,7 +139,10 @@ pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision>
     let alarm = alarm(observed);
     let poll = poll(observed, list);
     // Whoever was wiped by somebody who knows more joins anew with the data of the leader; then there is a majority.
-    let wiped = observed.pods.values().any(|pod| pod.blank().is_some());
+    let wiped = observed
+        .pods
+        .keys()
+        .any(|ordinal| observed.blank(*ordinal).is_some());
     let regrows = wiped || list.learners().next().is_some();
     if poll.agreed.is_none() && regrows {
         return None;

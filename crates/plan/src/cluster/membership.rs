@@ -133,7 +133,7 @@ pub(crate) fn describe(pod: &Pod) -> String {
 /// gets a new member, and the old one goes first.
 fn remove_lost(observed: &Observed, list: &MemberList) -> Option<Decision> {
     observed.pods.iter().find_map(|(ordinal, pod)| {
-        let report = pod.blank()?;
+        let report = observed.blank(*ordinal)?;
         let member = observed.member_of(*ordinal)?;
         // Whoever was let through for this very wait may have started since the gate was asked.
         if observed.may_join(*ordinal, pod, report) {
@@ -150,17 +150,29 @@ fn remove_lost(observed: &Observed, list: &MemberList) -> Option<Decision> {
                 nonce: report.nonce.clone(),
             };
             let why = format!(
-                "{name} has no data any more; its member {:x} goes first",
+                "{name} {}; its member {:x} goes first",
+                what_is_lost(report),
                 member.id
             );
             Decision::act(step, Reason::RemovingMember, why)
         } else {
             let why = format!(
-                "{name} has no data any more, and without it there is no quorum to replace it"
+                "{name} {}, and without it there is no quorum to replace it",
+                what_is_lost(report)
             );
             Decision::wait(Reason::QuorumLost, why, LATER)
         })
     })
+}
+
+fn what_is_lost(report: &Report) -> &'static str {
+    match report.state {
+        State::Empty | State::Damaged | State::Fenced => "has no data any more",
+        State::RolledBack => "has less data than it once had: its volume was rolled back",
+        State::OtherObject | State::Unidentified | State::Mismatch => {
+            "has the volume of another cluster"
+        }
+    }
 }
 
 /// Enough healthy voters remain to agree on the removal, and to go on after it.
@@ -179,7 +191,7 @@ pub(super) fn joins(observed: &Observed) -> Vec<JoinIntent> {
         .as_ref()
         .map_or(0, |intent| intent.size);
     let waiting = observed.pods.range(..size).filter_map(|(ordinal, pod)| {
-        let report = pod.blank().filter(|_| !pod.terminating)?;
+        let report = observed.blank(*ordinal).filter(|_| !pod.terminating)?;
         let known = observed.may_join(*ordinal, pod, report);
         (known || observed.member_of(*ordinal).is_none()).then(|| JoinIntent {
             member: observed.member_name(*ordinal),
@@ -208,8 +220,8 @@ fn latch_joins(observed: &Observed, _: &MemberList) -> Option<Decision> {
 
 fn add(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let (ordinal, _) = observed.pods.iter().find(|(ordinal, pod)| {
-        let waits = pod
-            .blank()
+        let waits = observed
+            .blank(**ordinal)
             .is_some_and(|report| observed.may_join(**ordinal, pod, report));
         let unlisted = observed.member_of(**ordinal).is_none();
         waits && unlisted && !pod.terminating && observed.can_be_found(pod)
@@ -257,8 +269,8 @@ fn let_through(observed: &Observed, list: &MemberList) -> Option<Decision> {
             .or_else(|| Some(starting(observed, open)));
     }
     let (ordinal, pod, report, member) = observed.pods.iter().find_map(|(ordinal, pod)| {
-        let report = pod
-            .blank()
+        let report = observed
+            .blank(*ordinal)
             .filter(|_| !pod.terminating && !pod.is_granted())?;
         let member = observed.member_of(*ordinal)?;
         let may = observed.may_join(*ordinal, pod, report) && member.is_unstarted();
@@ -427,7 +439,7 @@ fn incomplete(observed: &Observed, list: &MemberList) -> Option<Decision> {
         let reason = match (member, pod) {
             (Some(member), _) if !member.learner => Reason::MemberUnhealthy,
             (Some(_), _) => Reason::StartingMember,
-            (None, Some(pod)) if pod.blank().is_some() => Reason::AddingMember,
+            (None, Some(_)) if observed.blank(ordinal).is_some() => Reason::AddingMember,
             (None, _) => Reason::StartingPods,
         };
         Some(Decision::wait(

@@ -18,7 +18,8 @@ pub(crate) use evidence::{is_gone_for_good, is_proved};
 
 /// Seconds for which a cluster must have been dark before the operator goes on by itself.
 const SUSTAINED: i64 = 60;
-/// Seconds after which it is no election: a word that was given long ago must not turn one into a recovery.
+/// Seconds after which it is no election where nobody is proved to be gone: a word that was given long ago must not turn
+/// one into a recovery.
 const BLINK: i64 = 15;
 /// How far revisions are raised, so that whoever watches notices that history was cut.
 pub(crate) const BUMP: u64 = 1_000_000_000;
@@ -40,7 +41,8 @@ fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
     if account.survivors.is_empty() {
         return account.all_gone().then(|| nothing_left(observed, &account));
     }
-    let told = asked && is_dark_for(observed, BLINK);
+    let no_election = account.is_hopeless() || is_dark_for(observed, BLINK);
+    let told = asked && no_election && observed.cluster.dark_since.is_some();
     let proved = is_left_to_us(observed) && is_proved(observed) && is_dark_for(observed, SUSTAINED);
     if !observed.is_led() && (told || proved) {
         let latched = &observed.cluster.latched;
@@ -105,21 +107,62 @@ fn is_dark_for(observed: &Observed, seconds: i64) -> bool {
 
 /// Every volume is fenced, then one is chosen, then it founds.
 fn go_on(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
-    fence(observed)
+    begin_again(observed, recovery)
+        .or_else(|| fence(observed))
         .or_else(|| hear(observed))
         .unwrap_or_else(|| found(observed, recovery))
+}
+
+/// Whoever was chosen is gone for good, and whatever it founded with it. The next one is chosen in another life, behind
+/// another fence.
+fn begin_again(observed: &Observed, recovery: &RecoveryIntent) -> Option<Decision> {
+    let survivor = recovery.survivor.as_ref()?;
+    if !is_lost(observed, survivor) {
+        return None;
+    }
+    let why = format!(
+        "{} was chosen to go on and is gone for good: choosing again",
+        survivor.member
+    );
+    let latched = &observed.cluster.latched;
+    let next = latched.incarnation.saturating_add(1);
+    let latched = Latched {
+        incarnation: next,
+        fence: Some(next),
+        recovery: Some(RecoveryIntent {
+            survivor: None,
+            ..recovery.clone()
+        }),
+        ..latched.clone()
+    };
+    Some(Decision::act(Step::Latch(latched), Reason::Recovering, why))
+}
+
+/// It is proved that nothing of what was chosen can ever serve.
+pub(crate) fn is_lost(observed: &Observed, survivor: &Survivor) -> bool {
+    let ordinal = api::names::ordinal(&observed.cluster.name, &survivor.member);
+    ordinal.is_some_and(|ordinal| {
+        let claim = observed.claims.get(&ordinal);
+        let same = claim.is_some_and(|claim| claim.uid == survivor.claim_uid);
+        !same || is_gone_for_good(observed, ordinal)
+    })
 }
 
 /// Pods that were made before the fence go. Their successors hold their data back.
 fn fence(observed: &Observed) -> Option<Decision> {
     let fence = observed.cluster.latched.fence?;
+    let unreachable = |ordinal: &u32| {
+        let home = observed.homes.get(ordinal);
+        home.is_some_and(|home| home.state != NodeState::Fine)
+    };
+    // All of them stop at once; who already does comes last.
     let (ordinal, pod) = observed
         .pods
         .iter()
-        .find(|(_, pod)| pod.fence.is_none_or(|of| of < fence))?;
+        .filter(|(_, pod)| pod.fence.is_none_or(|of| of < fence))
+        .min_by_key(|(ordinal, pod)| pod.terminating && !unreachable(ordinal))?;
     let name = observed.member_name(*ordinal);
-    let home = observed.homes.get(ordinal);
-    let force = home.is_some_and(|home| home.state != NodeState::Fine);
+    let force = unreachable(ordinal);
     if pod.terminating && !force {
         let why = format!("{name} is being stopped, so that its data can be looked at");
         return Some(Decision::wait(Reason::Recovering, why, SOON));
@@ -263,6 +306,8 @@ pub(super) fn complete(observed: &Observed) -> Option<Decision> {
     let latched = Latched {
         cluster_id: Some(cluster_id),
         recovery: None,
+        // Nobody of the old one votes in it; the next list tells who does.
+        voters: Vec::new(),
         bootstrap: None,
         trial: None,
         ..observed.cluster.latched.clone()

@@ -3,7 +3,7 @@
 use gate::State;
 
 use super::{Violation, ensure};
-use crate::cluster::recover::{founded, is_proved, most_advanced};
+use crate::cluster::recover::{founded, is_lost, is_proved, most_advanced};
 use crate::observed::{Latched, NodeState, Observed, Pod, Process, parse_id};
 
 /// It begins by a person's word for this very cluster, or by proof, and only in another life; it names a survivor once;
@@ -24,8 +24,19 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             ensure(raised && begun.survivor.is_none(), Violation::Forgets)
         }
         (Some(before), Some(now)) => {
-            let same = before.cluster_id == now.cluster_id && new.fence == old.fence;
-            ensure(same && old.cluster_id == new.cluster_id, Violation::Forgets)?;
+            let same = before.cluster_id == now.cluster_id && old.cluster_id == new.cluster_id;
+            ensure(same, Violation::Forgets)?;
+            if let (Some(lost), None) = (&before.survivor, &now.survivor) {
+                // Another one is chosen only where the first can never serve, and only in another life.
+                ensure(is_lost(observed, lost), Violation::SecondBootstrap)?;
+                let raised = new.incarnation > old.incarnation;
+                return ensure(
+                    raised && new.fence == Some(new.incarnation),
+                    Violation::Forgets,
+                );
+            }
+            let still = new.fence == old.fence && new.incarnation == old.incarnation;
+            ensure(still, Violation::Forgets)?;
             let kept = before.survivor.is_none() || before.survivor == now.survivor;
             ensure(kept, Violation::SecondBootstrap)?;
             let chosen = now.survivor.as_ref().filter(|_| before.survivor.is_none());

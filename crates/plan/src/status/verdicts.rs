@@ -193,7 +193,7 @@ fn complaint_of(observed: &Observed, decision: &Decision, pod: &Pod) -> Option<(
         let held = match report.state {
             State::Empty => false,
             State::OtherObject | State::Unidentified => !resuming,
-            State::Mismatch | State::Damaged | State::Fenced => true,
+            State::Mismatch | State::Damaged | State::Fenced | State::RolledBack => true,
         };
         return held.then(|| (Reason::VolumeHeld, describe(pod)));
     }

@@ -2,7 +2,7 @@
 
 use gate::State;
 
-use super::{Does, For, Listed, Made, Scene, Slot, member_id};
+use super::{Claimed, Does, For, Listed, Made, Scene, Slot, member_id};
 
 impl Slot {
     /// Healthy in the sense of the design: known to serve this cluster, and to follow a leader.
@@ -10,9 +10,10 @@ impl Slot {
         matches!(self.does, Does::Serves | Does::Lags)
     }
 
-    /// It waits on a volume without data that can be read.
+    /// It waits on a volume without data that can be read, or on one that was exchanged for another.
     pub fn is_blank(&self) -> bool {
-        matches!(self.does, Does::Waits(State::Empty | State::Damaged))
+        let exchanged = self.does == Does::WaitsWithStranger && self.claim == Claimed::Ours;
+        matches!(self.does, Does::Waits(State::Empty | State::Damaged)) || exchanged
     }
 
     /// Kubernetes says that its container cannot start, and nobody says otherwise.

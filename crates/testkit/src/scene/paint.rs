@@ -150,6 +150,7 @@ impl Scene {
     fn latched(&self, templates: &Templates) -> Latched {
         let joins = self.each().filter(|(_, slot)| slot.join != For::Nobody);
         Latched {
+            voters: Vec::new(),
             incarnation: 1,
             bootstrap: self.founder.map(|(ordinal, wait)| BootstrapIntent {
                 member: names::member(NAME, ordinal),
@@ -406,6 +407,7 @@ fn report(ordinal: u32, state: State, cluster: u64) -> Report {
             State::Mismatch => "the identity file names another member",
             State::Damaged => "the WAL cannot be read",
             State::Fenced => "data of incarnation 1, held back by the fence of incarnation 2",
+            State::RolledBack => "the log ends before what this member is known to have applied",
         }
         .to_owned(),
         data: data.then(|| Data {
@@ -414,6 +416,7 @@ fn report(ordinal: u32, state: State, cluster: u64) -> Report {
             term: 2,
             index: HEAD,
             commit: HEAD,
+            written: None,
             identity: None,
         }),
     }

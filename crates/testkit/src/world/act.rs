@@ -276,6 +276,7 @@ impl World {
                     bad: self.bad_edits.contains(&edit),
                     ungated: false,
                     fence: None,
+                    floors: std::collections::BTreeMap::new(),
                 }
             })
         };
@@ -292,6 +293,9 @@ impl World {
             }
         };
         template.fence = shape.fence.or(template.fence);
+        if !shape.floors.is_empty() {
+            template.floors.clone_from(&shape.floors);
+        }
         Set {
             owner: self.object.uid.clone(),
             replicas: shape.replicas,

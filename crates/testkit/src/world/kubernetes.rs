@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gate::{Action, Data as Found, Grant, Identity, Report, State};
 use plan::observed::{format_id, parse_id};
 
-use crate::world::{Claim, Container, Pod, Set, Volume, World};
+use crate::world::{Claim, Container, Pod, Set, Template, Volume, World};
 
 impl World {
     pub(super) fn run_controllers(&mut self) {
@@ -134,8 +134,10 @@ impl World {
         let Some(volume) = self.claims.get(&ordinal).map(|claim| claim.volume.clone()) else {
             return;
         };
-        let fence = self.pods.get(&ordinal).and_then(|pod| pod.template.fence);
-        match judge(&volume, &self.object.uid, fence) {
+        let Some(template) = self.pods.get(&ordinal).map(|pod| pod.template.clone()) else {
+            return;
+        };
+        match judge(&volume, &self.object.uid, &template) {
             None => self.start_on_data(ordinal),
             Some(state) => self.wait(ordinal, state, &volume),
         }
@@ -171,6 +173,7 @@ impl World {
             term: 1,
             index: data.log,
             commit: data.log,
+            written: None,
             identity: volume.identity.clone(),
         });
         pod.container = Container::Waiting(Report {
@@ -262,7 +265,8 @@ impl World {
 }
 
 /// Why the agent waits; `None` when it starts etcd by itself.
-fn judge(volume: &Volume, uid: &str, fence: Option<u64>) -> Option<State> {
+fn judge(volume: &Volume, uid: &str, template: &Template) -> Option<State> {
+    let fence = template.fence;
     if volume.damaged {
         return Some(State::Damaged);
     }
@@ -289,5 +293,10 @@ fn judge(volume: &Volume, uid: &str, fence: Option<u64>) -> Option<State> {
     };
     let ours =
         agrees(&identity.member_id, data.member) && agrees(&identity.cluster_id, data.cluster);
-    (!ours).then_some(State::Mismatch)
+    if !ours {
+        return Some(State::Mismatch);
+    }
+    let floor = template.floors.get(&format_id(data.member));
+    let short = floor.is_some_and(|floor| data.log < *floor);
+    short.then_some(State::RolledBack)
 }

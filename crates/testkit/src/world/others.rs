@@ -107,6 +107,29 @@ impl World {
         self.crash(ordinal);
     }
 
+    /// The volume is as it was at an earlier time. That happens only while no pod uses it.
+    pub fn roll_back(&mut self, ordinal: u32, log: u64) {
+        let claim = self.claims.get_mut(&ordinal);
+        if let Some(data) = claim.and_then(|claim| claim.volume.data.as_mut()) {
+            data.log = data.log.min(log);
+        }
+        self.pods.remove(&ordinal);
+    }
+
+    /// Behind our own claim there is the volume of another cluster all of a sudden.
+    pub fn exchange_volume(&mut self, ordinal: u32, cluster: u64) {
+        let volume = self.claims.get_mut(&ordinal).map(|claim| &mut claim.volume);
+        if let Some(volume) = volume {
+            if let Some(identity) = &mut volume.identity {
+                "somebody-else".clone_into(&mut identity.cluster_uid);
+            }
+            if let Some(data) = &mut volume.data {
+                (data.cluster, data.member) = (cluster, cluster);
+            }
+        }
+        self.pods.remove(&ordinal);
+    }
+
     /// A claim with data of a cluster that nobody here knows.
     pub fn plant_foreign_claim(&mut self, ordinal: u32, cluster: u64) {
         let uid = self.fresh("claim");

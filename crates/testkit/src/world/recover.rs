@@ -43,14 +43,14 @@ impl World {
             return;
         };
         let runs = self.pods.values().any(|pod| match &pod.container {
-            Container::Etcd(process) => process.cluster == data.cluster,
+            Container::Etcd(_) => true,
             Container::Down | Container::Waiting(_) => false,
         });
         if runs {
             self.violate("fork: recovered beside a process of the old cluster");
         }
-        // What only the others had was given up.
-        if let Some(old) = self.clusters.get_mut(&data.cluster) {
+        // What only the others had was given up, and so was what an earlier survivor founded before it was lost.
+        for old in self.clusters.values_mut() {
             old.acknowledged = 0;
             old.given_up = true;
         }

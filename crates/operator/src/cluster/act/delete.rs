@@ -24,12 +24,22 @@ pub(super) async fn claim(
     outcome_of(&format!("the claim {claim}"), deleted)
 }
 
-/// With `force` nobody waits for the node to stop it.
+/// How long a pod has to stop.
+#[derive(Clone, Copy)]
+pub(super) enum Grace {
+    /// As long as its template says: it hands over what it does.
+    Full,
+    /// A moment, and its node says when it has ended. etcd without a quorum would wait for answers that never come.
+    Short,
+    /// None, and nobody waits for its node.
+    Forced,
+}
+
 pub(super) async fn pod(
     cluster: &EtcdCluster,
     ordinal: u32,
     uid: &str,
-    force: bool,
+    grace: Grace,
     ctx: &Context,
 ) -> Outcome {
     let (namespace, name) = place(cluster);
@@ -40,7 +50,11 @@ pub(super) async fn pod(
     }
     let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
     let params = DeleteParams {
-        grace_period_seconds: force.then_some(0),
+        grace_period_seconds: match grace {
+            Grace::Full => None,
+            Grace::Short => Some(1),
+            Grace::Forced => Some(0),
+        },
         ..exactly(uid)
     };
     let deleted = pods.delete(&pod, &params).await;

@@ -104,7 +104,7 @@ pub(crate) fn wanted(object: &Object, live: &Value, shape: &Shape, agent_image: 
         Template::Try if hash_of(&rendered) == hash_of(&there) => (rendered, beside.clone()),
         Template::Try => (rendered, Some(there.to_string())),
     };
-    manifests::fence_template(&mut template, shape.fence);
+    manifests::guard_template(&mut template, shape);
     let differs = kept != beside
         || hash_of(&template) != hash_of(&there)
         || drift::find(&template, &there).is_some();

@@ -1,10 +1,12 @@
 //! Who of the voters is left, who is gone for good, and who merely does not answer: silence is no proof, for two
 //! voters behind a partition still are a quorum.
 
+use std::collections::BTreeSet;
+
 use gate::State;
 
 use crate::cluster::describe;
-use crate::observed::{NodeState, Observed, Pod, Process, quorum};
+use crate::observed::{NodeState, Observed, Pod, Process, parse_id, quorum};
 
 /// What is known of every voter.
 pub(super) struct Account {
@@ -13,6 +15,9 @@ pub(super) struct Account {
     gone: Vec<String>,
     silent: Vec<String>,
     voters: usize,
+    /// Of the survivors, those whose volumes hold less than they once did. They do not start by themselves, and what
+    /// they lack may exist elsewhere.
+    rolled_back: usize,
 }
 
 impl Account {
@@ -23,6 +28,7 @@ impl Account {
             gone: Vec::new(),
             silent: Vec::new(),
             voters: 0,
+            rolled_back: 0,
         };
         for ordinal in voters(observed) {
             account.voters = account.voters.saturating_add(1);
@@ -30,7 +36,10 @@ impl Account {
             let pod = observed.pods.get(&ordinal);
             if let Some(why) = why_gone(observed, ordinal) {
                 account.gone.push(format!("{name}: {why}"));
-            } else if let Some(has) = pod.and_then(holds) {
+            } else if let Some(has) = pod.and_then(|pod| holds(observed, pod)) {
+                let held = pod.and_then(Pod::held);
+                let short = held.is_some_and(|report| report.state == State::RolledBack);
+                account.rolled_back = account.rolled_back.saturating_add(usize::from(short));
                 account.survivors.push(format!("{name} {has}"));
             } else {
                 let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
@@ -42,9 +51,10 @@ impl Account {
         account
     }
 
-    /// So many are gone that the rest is no quorum.
+    /// So many are gone, or held back, that the rest is no quorum.
     pub(super) fn is_hopeless(&self) -> bool {
-        self.voters.saturating_sub(self.gone.len()) < quorum(self.voters)
+        let lost = self.gone.len().saturating_add(self.rolled_back);
+        self.voters.saturating_sub(lost) < quorum(self.voters)
     }
 
     pub(super) fn all_gone(&self) -> bool {
@@ -65,15 +75,22 @@ impl Account {
     }
 }
 
-fn voters(observed: &Observed) -> impl Iterator<Item = u32> {
-    let replicas = observed.objects.replicas;
-    0..replicas.or(observed.cluster.latched.replicas).unwrap_or(0)
+/// Who voted when somebody could last be asked; everybody with a pod where that was never written down.
+fn voters(observed: &Observed) -> BTreeSet<u32> {
+    let (cluster, replicas) = (&observed.cluster, observed.objects.replicas);
+    if cluster.latched.voters.is_empty() {
+        return (0..replicas.or(cluster.latched.replicas).unwrap_or(0)).collect();
+    }
+    let known = cluster.latched.voters.iter();
+    known
+        .filter_map(|voter| api::names::ordinal(&cluster.name, &voter.member))
+        .collect()
 }
 
 /// Every voter that is missing is proved to be gone, and those who are left are no quorum.
 pub(crate) fn is_proved(observed: &Observed) -> bool {
     let account = Account::of(observed);
-    account.is_hopeless() && account.silent.is_empty()
+    account.is_hopeless() && account.silent.is_empty() && account.rolled_back == 0
 }
 
 /// This ordinal's data can never come back.
@@ -83,6 +100,12 @@ pub(crate) fn is_gone_for_good(observed: &Observed, ordinal: u32) -> bool {
 
 /// A fact that proves it, in a few words.
 fn why_gone(observed: &Observed, ordinal: u32) -> Option<String> {
+    let name = observed.member_name(ordinal);
+    let mut leaving = observed.cluster.latched.retiring.iter();
+    // It may have been removed since somebody was last asked, and then what became of it tells nothing.
+    if leaving.any(|leaving| leaving.member == name) {
+        return None;
+    }
     let pod = observed.pods.get(&ordinal);
     let Some(claim) = observed.claims.get(&ordinal) else {
         return Some("its claim does not exist".to_owned());
@@ -91,7 +114,11 @@ fn why_gone(observed: &Observed, ordinal: u32) -> Option<String> {
         return match report.state {
             State::Empty => Some("its volume is empty".to_owned()),
             State::Damaged => Some("what its volume holds cannot be read".to_owned()),
-            State::OtherObject | State::Unidentified | State::Mismatch | State::Fenced => None,
+            State::OtherObject
+            | State::Unidentified
+            | State::Mismatch
+            | State::Fenced
+            | State::RolledBack => None,
         };
     }
     if pod.is_some_and(|pod| pod.process != Process::Unknown) {
@@ -108,18 +135,37 @@ fn why_gone(observed: &Observed, ordinal: u32) -> Option<String> {
     }
 }
 
-/// What a pod that has data says of it.
-fn holds(pod: &Pod) -> Option<String> {
+/// What a pod that has data of this cluster says of it.
+fn holds(observed: &Observed, pod: &Pod) -> Option<String> {
     match &pod.process {
         Process::Serving(serving) => Some(format!(
-            "serves without a quorum, at index {}",
-            serving.raft_index
+            "serves without a quorum, at revision {}, index {}",
+            serving.space.revision, serving.raft_index
         )),
         Process::Starting => Some("runs and waits for a quorum".to_owned()),
         Process::Held(report) => {
             let data = report.data.as_ref()?;
-            Some(format!("has term {}, index {}", data.term, data.index))
+            let ours = parse_id(&data.cluster_id) == observed.cluster.latched.cluster_id;
+            let (term, index) = (data.term, data.index);
+            let age = data.written.map(|written| {
+                let age = observed.now.as_second().saturating_sub(written);
+                format!(", last written {} ago", spell(age))
+            });
+            let short = report.state == State::RolledBack;
+            let short = if short { ", less than it once had" } else { "" };
+            let age = age.unwrap_or_default();
+            ours.then(|| format!("has term {term}, index {index}{short}{age}"))
         }
         Process::Unknown => None,
+    }
+}
+
+/// Rounded, so that a sentence does not change with every look.
+fn spell(seconds: i64) -> String {
+    match seconds {
+        ..60 => "less than a minute".to_owned(),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86400),
     }
 }

@@ -1,0 +1,29 @@
+//! Volumes on which nothing of use to their member lies.
+
+use gate::{Report, State};
+
+use super::{Observed, parse_id};
+
+impl Observed {
+    /// The report of an agent that needs a member of its own before it can go on: its volume is empty, or cannot be used,
+    /// or was exchanged for another one.
+    pub fn blank(&self, ordinal: u32) -> Option<&Report> {
+        let report = self.pods.get(&ordinal)?.held()?;
+        let blank = match report.state {
+            State::Empty | State::Damaged | State::Fenced | State::RolledBack => true,
+            State::OtherObject | State::Unidentified | State::Mismatch => {
+                self.is_foreign(ordinal, report)
+            }
+        };
+        blank.then_some(report)
+    }
+
+    /// Data of another cluster, on a claim that was made for this one. What an earlier object kept is its owner's to
+    /// give up, and what lies on it is no sign of anything.
+    pub fn is_foreign(&self, ordinal: u32, report: &Report) -> bool {
+        let ours = self.claims.get(&ordinal).is_some_and(|claim| claim.ours);
+        let known = self.cluster.latched.cluster_id;
+        let data = report.data.as_ref().map(|data| parse_id(&data.cluster_id));
+        ours && known.is_some() && data.is_some_and(|found| found != known)
+    }
+}

@@ -1,0 +1,53 @@
+//! Who votes and how far each has come: what is known when nobody can be asked any more.
+
+use api::v1alpha1::status::KnownVoter;
+
+use crate::observed::{Member, MemberList, Observed, format_id};
+
+/// An index is written down anew when it has doubled, or risen by this: not at every write.
+const FAR: i64 = 50_000;
+/// Nothing is written down of a log that is shorter.
+const SHORT: i64 = 500;
+
+/// The voters of ours in the list; what was known before, while there is none.
+pub(super) fn remember(observed: &Observed) -> Vec<KnownVoter> {
+    let known = &observed.cluster.latched.voters;
+    let Some(list) = &observed.etcd.members else {
+        return known.clone();
+    };
+    let of_member = |member: &Member| {
+        let ordinal = observed.ordinal_of(member)?;
+        let member_id = format_id(member.id);
+        let before = known.iter().find(|known| known.member_id == member_id);
+        Some(KnownVoter {
+            member: observed.member_name(ordinal),
+            index: index(observed, list, member, before.and_then(|known| known.index)),
+            member_id,
+        })
+    };
+    let mut voters: Vec<KnownVoter> = list.voters().filter_map(of_member).collect();
+    voters.sort();
+    voters
+}
+
+/// It goes into the pod template, so it is left alone while members come and go.
+fn index(
+    observed: &Observed,
+    list: &MemberList,
+    member: &Member,
+    before: Option<i64>,
+) -> Option<i64> {
+    let latched = &observed.cluster.latched;
+    let calm = latched.retiring.is_empty()
+        && latched.recovery.is_none()
+        && list.learners().next().is_none()
+        && list.voters().all(|voter| observed.is_healthy(voter));
+    let serving = observed.serving_as(member.id).filter(|_| calm);
+    let Some(applied) = serving.and_then(|now| i64::try_from(now.applied_index).ok()) else {
+        return before;
+    };
+    let old = before.unwrap_or(0);
+    let risen = applied.saturating_sub(old);
+    let due = risen >= FAR || (risen >= old && risen >= SHORT);
+    if due { Some(applied) } else { before }
+}

@@ -1,0 +1,131 @@
+//! Stories of volumes that were rolled back or exchanged, in the simulated Kubernetes and etcd.
+
+use api::Reason;
+use testkit::Run;
+use testkit::run::{Faults, killed_at_every_write};
+use testkit::story::{BOUND, seeds, settle, settled};
+
+/// A cluster with a history that was seen, and what its clients were told then.
+fn grown(size: u32, seed: u64) -> Run<'static> {
+    let mut run = settled(size, 6, seed);
+    let id = run.world.clusters.keys().next().copied().unwrap_or(0);
+    run.world.write(id, 5000);
+    run.turns(20);
+    settle(&mut run, "seen");
+    run
+}
+
+fn ids(run: &Run<'_>) -> Vec<u64> {
+    let clusters = run.world.clusters.values();
+    clusters
+        .flat_map(|cluster| cluster.members.iter().map(|member| member.id))
+        .collect()
+}
+
+fn replaced(before: &[u64], run: &Run<'_>) -> usize {
+    let after = ids(run);
+    before.iter().filter(|id| !after.contains(id)).count()
+}
+
+#[test]
+fn a_volume_that_was_rolled_back_is_held_and_its_member_replaced() {
+    for seed in seeds(15) {
+        for size in [3, 5] {
+            let mut run = grown(size, seed);
+            let before = ids(&run);
+            let victim = u32::try_from(seed % u64::from(size)).unwrap();
+            run.world.roll_back(victim, 900);
+            settle(&mut run, &format!("{victim} of {size}, seed {seed}"));
+            assert_eq!(replaced(&before, &run), 1, "{victim}, seed {seed}");
+            assert_eq!(run.world.healthy_voters(), usize::try_from(size).unwrap());
+        }
+    }
+}
+
+#[test]
+fn it_is_held_also_while_the_operator_is_away() {
+    for seed in seeds(15) {
+        let mut run = grown(3, seed);
+        let before = ids(&run);
+        run.faults = Faults {
+            absent: 100,
+            ..Faults::default()
+        };
+        run.world.roll_back(1, 900);
+        run.turns(60);
+        let serving = run.world.healthy_voters();
+        assert_eq!(serving, 2, "seed {seed}");
+        run.faults = Faults::default();
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(replaced(&before, &run), 1, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_start_on_the_same_volume_is_never_taken_for_a_rollback() {
+    for seed in seeds(15) {
+        let mut run = grown(3, seed);
+        let before = ids(&run);
+        run.faults = Faults {
+            crash: 3,
+            delete_pod: 2,
+            stale: 20,
+            torn: 20,
+            ..Faults::default()
+        };
+        run.turns(400);
+        run.faults = Faults::default();
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(replaced(&before, &run), 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn where_most_were_rolled_back_a_person_decides() {
+    for seed in seeds(10) {
+        for (size, victims) in [(1, 0..1), (3, 0..2), (3, 0..3)] {
+            let mut run = grown(size, seed);
+            run.world.quiet = true;
+            for victim in victims.clone() {
+                run.world.roll_back(victim, 900);
+            }
+            run.turns(50);
+            run.world.sleep(600);
+            run.turns(50);
+            let what = format!("{victims:?} of {size}, seed {seed}");
+            assert_eq!(run.world.clusters.len(), 1, "{what}");
+            assert!(run.reasons.contains_key(&Reason::QuorumLost), "{what}");
+            run.world.approve_recovery();
+            run.world.quiet = false;
+            settle(&mut run, &what);
+            assert_eq!(run.world.clusters.len(), 2, "{what}");
+            assert_eq!(run.world.healthy_voters(), usize::try_from(size).unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_volume_of_another_cluster_is_held_and_the_member_replaced() {
+    for seed in seeds(15) {
+        let mut run = grown(3, seed);
+        let before = ids(&run);
+        let victim = u32::try_from(seed % 3).unwrap();
+        run.world.exchange_volume(victim, 0xbad);
+        settle(&mut run, &format!("{victim}, seed {seed}"));
+        assert_eq!(replaced(&before, &run), 1, "seed {seed}");
+    }
+}
+
+#[test]
+fn killed_at_every_write_the_repair_goes_on() {
+    for (seed, foreign) in [(1, false), (2, true)] {
+        let mut world = grown(3, seed).world;
+        if foreign {
+            world.exchange_volume(1, 0xbad);
+        } else {
+            world.roll_back(1, 900);
+        }
+        world.writes = 0;
+        killed_at_every_write(&world, &|run| run.settle(BOUND)).unwrap();
+    }
+}
