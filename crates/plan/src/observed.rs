@@ -86,6 +86,8 @@ pub struct Latched {
     pub retiring: Vec<RetireIntent>,
     /// Who votes, as last listed.
     pub voters: Vec<KnownVoter>,
+    /// Who is listed without a vote, and since when.
+    pub learners: BTreeMap<u64, Timestamp>,
     /// The cluster has formed.
     pub cluster_id: Option<u64>,
     /// The data was taken over from an earlier object.

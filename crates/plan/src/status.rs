@@ -42,6 +42,7 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
         joins: status.joins.clone(),
         retiring: status.retiring.clone(),
         voters: status.voters.clone(),
+        learners: voters::read_learners(&status.learners),
         cluster_id: status.cluster_id.as_deref().and_then(parse_id),
         resumed: status.resumed.unwrap_or(false),
         replicas: status.replicas.and_then(|count| u32::try_from(count).ok()),
@@ -93,6 +94,7 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
         joins: latched.joins.clone(),
         retiring: latched.retiring.clone(),
         voters: latched.voters.clone(),
+        learners: voters::write_learners(&latched.learners),
         cluster_id: latched.cluster_id.map(format_id),
         resumed: latched.resumed.then_some(true),
         proven: latched.proven.as_ref().map(|proven| ProvenTemplate {
@@ -155,6 +157,7 @@ pub fn decide_status(
 fn done(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Latched {
     let mut latched = observed.cluster.latched.clone();
     latched.voters = voters::remember(observed);
+    latched.learners = voters::remember_learners(observed);
     match &decision.step {
         Step::Compact { revision } if *outcome == Outcome::Done => {
             latched.compacted = Some(*revision);

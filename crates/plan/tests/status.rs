@@ -241,6 +241,7 @@ proptest! {
         if observed.etcd.members.is_some() {
             prop_assert_eq!(kept.voters.len(), scene.voters().count());
             kept.voters.clone_from(&was.voters);
+            kept.learners.clone_from(&was.learners);
         }
         prop_assert_eq!(kept, was);
     }

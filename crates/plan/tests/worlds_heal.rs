@@ -173,3 +173,63 @@ fn a_node_that_goes_in_the_middle_of_a_change_keeps_nothing_from_ending() {
         assert_eq!(run.world.clusters.len(), 1, "{what}");
     }
 }
+
+/// A member is added and does not get there.
+fn joining(minor: u8, seed: u64) -> Run<'static> {
+    let mut run = settled(1, minor, seed);
+    run.world.resize(3);
+    while run.world.claims.len() < 3 {
+        run.turn();
+    }
+    run.world.make_sluggish(1);
+    for _ in 0..BOUND {
+        run.turn();
+        if !run.world.object.status.learners.is_empty() {
+            break;
+        }
+    }
+    run
+}
+
+#[test]
+fn a_learner_that_never_serves_is_given_up_after_a_while() {
+    for seed in seeds(15) {
+        for minor in [5, 6] {
+            let mut run = joining(minor, seed);
+            run.turns(200);
+            let what = format!("3.{minor}, seed {seed}");
+            assert!(run.world.healthy_voters() < 3, "{what}");
+            // Nobody is given up so soon.
+            assert!(run.world.object.status.retiring.is_empty(), "{what}");
+            run.world.sleep(LONG);
+            settle(&mut run, &what);
+            assert_eq!(run.world.healthy_voters(), 3, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_learner_that_never_serves_does_not_keep_others_from_being_repaired() {
+    for seed in seeds(15) {
+        let mut run = settled(5, 5, seed);
+        run.world.set_node(0, NodeState::OutOfService);
+        for _ in 0..BOUND {
+            run.turn();
+            let fresh = run.world.claims.get(&0).map(|claim| claim.uid.clone());
+            let replaced = run.world.object.status.retiring.iter();
+            let mut old = replaced.map(|intent| intent.claim_uid.clone());
+            if fresh.is_some_and(|uid| old.all(|old| old != uid)) {
+                run.world.make_sluggish(0);
+            }
+            if !run.world.object.status.learners.is_empty() {
+                break;
+            }
+        }
+        // Now another one is lost, and there is but one place for a learner.
+        run.world.empty_volume(1);
+        run.turns(50);
+        run.world.sleep(LONG);
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.healthy_voters(), 5, "seed {seed}");
+    }
+}

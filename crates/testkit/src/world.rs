@@ -74,6 +74,8 @@ pub struct World {
     pub expandable: bool,
     /// The databases.
     pub upkeep: space::Upkeep,
+    /// UIDs of claims on which etcd never begins to serve.
+    pub sluggish: BTreeSet<String>,
     /// Nodes that are not well.
     pub nodes: BTreeMap<String, NodeState>,
     untried_for: u32,
@@ -326,6 +328,7 @@ impl World {
             conversion: 30,
             expandable: true,
             upkeep: space::Upkeep::default(),
+            sluggish: BTreeSet::new(),
             nodes: BTreeMap::new(),
             untried_for: 0,
             restarted: BTreeSet::new(),

@@ -54,6 +54,9 @@ pub struct EtcdClusterStatus {
     /// Who votes, as last listed; kept while nobody can be asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub voters: Vec<KnownVoter>,
+    /// Who is listed without a vote, and since when.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub learners: Vec<KnownLearner>,
     /// Life of this cluster's data: 1 at first, raised whenever the data starts over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<i64>,
@@ -229,6 +232,17 @@ pub struct KnownVoter {
     /// An index of the log that it is known to have applied: a volume with less was rolled back. Raised now and then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
+}
+
+/// A learner, and since when it is one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KnownLearner {
+    /// Its ID, hexadecimal.
+    #[serde(rename = "memberID")]
+    pub member_id: String,
+    /// When it was first seen in the list.
+    pub since: Time,
 }
 
 /// Who may join.

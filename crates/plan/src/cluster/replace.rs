@@ -5,13 +5,17 @@
 use api::Reason;
 use api::v1alpha1::status::RetireIntent;
 
-use crate::cluster::membership::{can_lose, starting};
+use crate::cluster::membership::{MAX_LAG, can_lose, starting};
 use crate::cluster::{corrupt, shrink};
 use crate::decision::{Decision, SOON, Step};
 use crate::observed::{
     Leaving, Member, MemberList, NodeState, Observed, Pod, Process, format_id, parse_id, quorum,
 };
 
+/// Minutes after which a learner must serve.
+const STARTS: i64 = 5;
+/// Minutes after which it must have caught up.
+const CATCHES_UP: i64 = 30;
 /// No member has this ID.
 const NOBODY: &str = "0";
 
@@ -26,10 +30,31 @@ pub(crate) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Op
     if let Some(differs) = corrupt::diagnose(observed, member) {
         return Some(differs);
     }
+    if let Some(late) = late(observed, member) {
+        return Some(late);
+    }
     if observed.serving_as(member.id).is_some() {
         return None;
     }
     why_dead(observed, ordinal)
+}
+
+/// A learner that does not get there. While it is listed it may keep others from joining, so it is not waited for
+/// without end; a database of gigabytes has the time that it takes.
+fn late(observed: &Observed, member: &Member) -> Option<String> {
+    let since = observed.cluster.latched.learners.get(&member.id)?;
+    let minutes = observed.now.duration_since(*since).as_mins();
+    let leader = observed.leader().and_then(|id| observed.serving_as(id))?;
+    let serving = observed.serving_as(member.id);
+    let lag = serving.map(|own| leader.raft_index.saturating_sub(own.applied_index));
+    match lag {
+        _any if !member.learner => None,
+        None => (minutes >= STARTS)
+            .then(|| format!("it was added {minutes} minutes ago and does not serve")),
+        Some(lag) => (minutes >= CATCHES_UP && lag > MAX_LAG).then(|| {
+            format!("it was added {minutes} minutes ago and is still {lag} entries behind")
+        }),
+    }
 }
 
 /// Why nothing can come up for an ordinal on the claim that it has.

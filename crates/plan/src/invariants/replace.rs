@@ -13,10 +13,22 @@ pub(super) fn check_removal(
     let runs = observed.serving_as(id).is_some();
     let outvoted = maintain::is_outvoted(observed, list, id);
     let dead = !runs && is_dead(observed, ordinal);
-    ensure(dead || outvoted, Violation::Unknown)?;
+    ensure(
+        dead || outvoted || is_late(observed, id),
+        Violation::Unknown,
+    )?;
     let other = observed.open_grant().is_some_and(|open| open != ordinal);
     ensure(!other, Violation::OpenGrant)?;
     ensure(keeps_quorum(observed, list, id), Violation::Quorum)
+}
+
+/// It has no vote, and had time enough to earn one.
+fn is_late(observed: &Observed, id: u64) -> bool {
+    let since = observed.cluster.latched.learners.get(&id);
+    let long = since.is_some_and(|since| observed.now.duration_since(*since).as_secs() >= 300);
+    let list = observed.etcd.members.iter();
+    let mut learners = list.flat_map(MemberList::learners);
+    long && learners.any(|learner| learner.id == id)
 }
 
 /// A fact says that what ran there is gone, or has been out of reach for longer than its owner waits; silence alone

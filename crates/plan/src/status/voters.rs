@@ -1,8 +1,12 @@
 //! Who votes and how far each has come: what is known when nobody can be asked any more.
 
-use api::v1alpha1::status::KnownVoter;
+use std::collections::BTreeMap;
 
-use crate::observed::{Member, MemberList, Observed, format_id};
+use api::v1alpha1::status::{KnownLearner, KnownVoter};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::observed::{Member, MemberList, Observed, format_id, parse_id};
 
 /// An index is written down anew when it has doubled, or risen by this: not at every write.
 const FAR: i64 = 50_000;
@@ -50,4 +54,33 @@ fn index(
     let risen = applied.saturating_sub(old);
     let due = risen >= FAR || (risen >= old && risen >= SHORT);
     if due { Some(applied) } else { before }
+}
+
+/// The learners in the list, each with the time at which it was first seen; what was known before, while there is none.
+pub(super) fn remember_learners(observed: &Observed) -> BTreeMap<u64, Timestamp> {
+    let known = &observed.cluster.latched.learners;
+    let Some(list) = &observed.etcd.members else {
+        return known.clone();
+    };
+    let learners = list.learners().map(|learner| learner.id);
+    learners
+        .map(|id| (id, known.get(&id).copied().unwrap_or(observed.now)))
+        .collect()
+}
+
+pub(super) fn read_learners(known: &[KnownLearner]) -> BTreeMap<u64, Timestamp> {
+    let known = known.iter();
+    known
+        .filter_map(|learner| Some((parse_id(&learner.member_id)?, learner.since.0)))
+        .collect()
+}
+
+pub(super) fn write_learners(known: &BTreeMap<u64, Timestamp>) -> Vec<KnownLearner> {
+    let known = known.iter();
+    known
+        .map(|(id, since)| KnownLearner {
+            member_id: format_id(*id),
+            since: Time(*since),
+        })
+        .collect()
 }

@@ -151,6 +151,7 @@ impl Scene {
         let joins = self.each().filter(|(_, slot)| slot.join != For::Nobody);
         Latched {
             voters: Vec::new(),
+            learners: BTreeMap::new(),
             incarnation: 1,
             bootstrap: self.founder.map(|(ordinal, wait)| BootstrapIntent {
                 member: names::member(NAME, ordinal),

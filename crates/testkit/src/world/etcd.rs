@@ -316,6 +316,8 @@ impl World {
             .collect();
         for ordinal in ordinals {
             let (lucky, heard) = (self.rng.chance(60), self.rng.chance(60));
+            let claim = self.claims.get(&ordinal);
+            let sluggish = claim.is_some_and(|claim| self.sluggish.contains(&claim.uid));
             let now = self.now;
             let Some(pod) = self.pods.get_mut(&ordinal) else {
                 continue;
@@ -331,7 +333,7 @@ impl World {
                 process.view.clone_from(&members);
             }
             let member = process.member;
-            if lucky && !process.serving {
+            if lucky && !process.serving && !sluggish {
                 process.serving = true;
                 process.connected = now;
                 self.publish(id, member, ordinal);

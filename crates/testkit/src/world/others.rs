@@ -107,6 +107,12 @@ impl World {
         self.crash(ordinal);
     }
 
+    /// What starts on this volume never begins to serve.
+    pub fn make_sluggish(&mut self, ordinal: u32) {
+        let claim = self.claims.get(&ordinal);
+        self.sluggish.extend(claim.map(|claim| claim.uid.clone()));
+    }
+
     /// The volume is as it was at an earlier time. That happens only while no pod uses it.
     pub fn roll_back(&mut self, ordinal: u32, log: u64) {
         let claim = self.claims.get_mut(&ordinal);
