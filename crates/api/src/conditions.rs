@@ -89,6 +89,8 @@ reasons! {
     PodNotStarting,
     /// A member does not answer or does not take part.
     MemberUnhealthy,
+    /// etcd lists a member that this operator did not add; it is left alone and not counted on.
+    StrangeMember,
     /// The gate holds a member back because its volume is not what it should be.
     VolumeHeld,
     /// An object that the cluster needs carries its name but belongs to somebody else.

@@ -15,6 +15,7 @@ mod schema;
 mod stage;
 mod story;
 mod truth;
+mod volumes;
 mod wait;
 mod witness;
 
@@ -30,6 +31,7 @@ pub use schema::without_rules;
 pub use stage::{Case, Stage};
 pub use story::{Failed, Played, deep, story, tell};
 pub use truth::{check_truth, check_truth_of_any_life, comes_true};
+pub use volumes::on_volume;
 pub use wait::{MINUTE, stays, until};
 pub use witness::{Seen, Witness};
 

@@ -1,10 +1,9 @@
 //! A member, its pod or its volume goes, while a client writes.
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, LIMIT, Load, MINUTE, Played, Stage, comes_true, story, tell, until};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
-use kube::ResourceExt;
-use kube::api::{DeleteParams, PostParams};
+use e2e::{Cluster, LIMIT, Load, MINUTE, Played, Stage, comes_true, on_volume, story, tell, until};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::api::DeleteParams;
 use serde_json::json;
 
 #[test]
@@ -107,32 +106,6 @@ fn a_member_whose_database_is_no_use_is_replaced() -> Played {
         ensure!(told, "no event says why: {events:?}");
         Ok(())
     })
-}
-
-/// Runs a command on the volume of a pod, beside it.
-async fn on_volume(stage: &Stage, pod: &Pod, command: &str) -> Result<()> {
-    let name = pod.name_any();
-    let spec = pod.spec.clone().context("no spec")?;
-    let identity = spec.security_context.clone().unwrap_or_default();
-    let container = json!({"name": "hand", "image": "localhost/busybox:1", "imagePullPolicy": "IfNotPresent",
-        "command": ["sh", "-c", command], "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-        "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}});
-    let hand: Pod = serde_json::from_value(
-        json!({"metadata": {"name": format!("hand-{name}")}, "spec": {
-        "nodeName": spec.node_name, "restartPolicy": "Never", "securityContext": identity, "containers": [container],
-        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": format!("data-{name}")}}]}}),
-    )?;
-    let pods = stage.api::<Pod>();
-    pods.create(&PostParams::default(), &hand).await?;
-    until("the command has ended", MINUTE, || async {
-        let phase = pods.get_status(&hand.name_any()).await?.status;
-        Ok(phase.and_then(|status| status.phase).as_deref() == Some("Succeeded"))
-    })
-    .await?;
-    // As long as it is there, the claim cannot go.
-    pods.delete(&hand.name_any(), &DeleteParams::default().grace_period(0))
-        .await?;
-    Ok(())
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, MINUTE, Played, Stage, check_truth_of_any_life, story, tell, until};
+use e2e::{
+    Cluster, MINUTE, OPERATOR_NAMESPACE, Operator, Played, Stage, check_truth_of_any_life, story,
+    tell, until,
+};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -79,6 +82,7 @@ fn by_proof_it_comes_back_without_a_word() -> Played {
         .await?;
         cluster.ready_within(MINUTE * 2).await?;
         ensure!(cluster.value("kept").await?.as_deref() == Some("by the survivor"));
+        counted(&stage).await?;
         check_truth_of_any_life(&cluster, 3, "3.6.16").await
     })
 }
@@ -94,5 +98,29 @@ async fn lose(stage: &Stage, cluster: &Cluster, victims: &[&str]) -> Result<()> 
     for victim in victims {
         cluster.kill(pods.get(*victim).context("no pod")?).await?;
     }
+    Ok(())
+}
+
+/// What was done can be counted, and how the cluster is can be read.
+async fn counted(stage: &Stage) -> Result<()> {
+    let operator = Operator::disturb(&stage.client).await?;
+    let pod = operator.holder().await?;
+    let path = format!("/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{pod}:8081/proxy/metrics");
+    let answer = stage.commands.kubectl(&["get", "--raw", &path]).await?;
+    let text = answer.accepted()?;
+    let namespace = format!("namespace=\"{}\"", stage.namespace);
+    let has = |words: &[&str]| {
+        text.lines()
+            .any(|line| words.iter().all(|word| line.contains(word)))
+    };
+    ensure!(
+        has(&[
+            "etcd_operator_steps_total",
+            "reason=\"Recovering\"",
+            "outcome=\"done\""
+        ]) && has(&["etcd_cluster_phase", &namespace])
+            && has(&["etcd_cluster_healthy_voters", &namespace, " 3"]),
+        "{text}"
+    );
     Ok(())
 }

@@ -63,6 +63,8 @@ async fn look(cluster: &EtcdCluster, ctx: &Context) -> Result<Action, Error> {
     tracing::debug!(step = ?decision.step, why = %decision.why, "decided");
     let outcome = act::act(cluster, &observed, &decision, ctx).await;
     log(&decision, &outcome);
+    let step = name(&decision.step);
+    ctx.metrics.count(step, decision.reason, &outcome);
     report::report(cluster, &observed, &decision, &outcome, ctx).await?;
     let pause = pause(&decision, &outcome).saturating_add(jitter(&observed, &decision));
     Ok(Action::requeue(pause))

@@ -8,6 +8,7 @@ use kube::Client;
 use kube::runtime::events::Recorder;
 
 use crate::caches::Caches;
+use crate::metrics::Metrics;
 
 /// What every reconcile needs.
 pub struct Context {
@@ -27,6 +28,8 @@ pub struct Context {
     pub found_right: FoundRight,
     /// When the data of members was last compared.
     pub compared: Compared,
+    /// What was done.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Stamps of objects that were compared and found right, by the UID of their cluster: a cache, so that a look at a

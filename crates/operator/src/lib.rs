@@ -7,6 +7,7 @@ pub mod clock;
 pub mod cluster;
 pub mod context;
 pub mod lease;
+pub mod metrics;
 pub mod probes;
 pub mod reach;
 pub mod run;

@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz` of the operator itself.
+//! `/healthz`, `/readyz` and `/metrics` of the operator itself.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -6,12 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
+
+use crate::metrics::Metrics;
 
 /// Whether the operator can do its work, or stands by to.
 #[derive(Clone, Default)]
@@ -25,13 +28,17 @@ impl Readiness {
 }
 
 /// Serves until the process ends.
-pub async fn serve(address: SocketAddr, readiness: Readiness) -> std::io::Result<()> {
+pub async fn serve(
+    address: SocketAddr,
+    readiness: Readiness,
+    metrics: Arc<Metrics>,
+) -> std::io::Result<()> {
     let listener = TcpListener::bind(address).await?;
     loop {
         let (stream, _) = listener.accept().await?;
-        let readiness = readiness.clone();
+        let (readiness, metrics) = (readiness.clone(), Arc::clone(&metrics));
         let answer = service_fn(move |request| {
-            std::future::ready(Ok::<_, Infallible>(answer(&request, &readiness)))
+            std::future::ready(Ok::<_, Infallible>(answer(&request, &readiness, &metrics)))
         });
         tokio::spawn(async move {
             let served = hyper::server::conn::http1::Builder::new()
@@ -45,17 +52,24 @@ pub async fn serve(address: SocketAddr, readiness: Readiness) -> std::io::Result
     }
 }
 
-fn answer(request: &Request<Incoming>, readiness: &Readiness) -> Response<Full<Bytes>> {
+fn answer(
+    request: &Request<Incoming>,
+    readiness: &Readiness,
+    metrics: &Metrics,
+) -> Response<Full<Bytes>> {
     let (status, text) = match request.uri().path() {
-        "/healthz" => (StatusCode::OK, "ok"),
-        "/readyz" if readiness.0.load(Ordering::Relaxed) => (StatusCode::OK, "ok"),
+        "/healthz" => (StatusCode::OK, "ok".into()),
+        "/readyz" if readiness.0.load(Ordering::Relaxed) => (StatusCode::OK, "ok".into()),
         "/readyz" => (
             StatusCode::SERVICE_UNAVAILABLE,
-            "not connected to the API server yet",
+            "not connected to the API server yet".into(),
         ),
-        _other => (StatusCode::NOT_FOUND, "not found"),
+        "/metrics" => (StatusCode::OK, metrics.render()),
+        _other => (StatusCode::NOT_FOUND, "not found".into()),
     };
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
+    let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, text);
     response
 }

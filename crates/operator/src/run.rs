@@ -16,6 +16,7 @@ use crate::caches::{self, Caches};
 use crate::cluster;
 use crate::context::{Compared, Context, FoundRight};
 use crate::lease::Election;
+use crate::metrics::Metrics;
 use crate::probes::{self, Readiness};
 use crate::{reach, telemetry};
 
@@ -25,7 +26,13 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let (config, inside) = connect_config(&options).await?;
     let client = Client::try_from(config).context("the kubeconfig cannot be used")?;
     let readiness = Readiness::default();
-    let probes = tokio::spawn(probes::serve(options.probe_address, readiness.clone()));
+    let metrics = Arc::<Metrics>::default();
+    let probes = probes::serve(
+        options.probe_address,
+        readiness.clone(),
+        Arc::clone(&metrics),
+    );
+    let probes = tokio::spawn(probes);
     let version = client
         .apiserver_version()
         .await
@@ -49,7 +56,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
             None => futures::future::pending().await,
         }
     };
-    let work = work(&client, &options, inside, stop);
+    let work = work(&client, (&options, &metrics), inside, stop);
     let ended = tokio::select! {
         () = work => Ok(()),
         () = lost => Err(anyhow::anyhow!("the lease was lost")),
@@ -109,7 +116,7 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
 /// One controller per watched namespace, or one for all.
 async fn work(
     client: &Client,
-    options: &Options,
+    (options, metrics): (&Options, &Arc<Metrics>),
     inside: bool,
     stop: impl Future<Output = ()> + Clone + Send + Sync + 'static,
 ) {
@@ -126,13 +133,13 @@ async fn work(
     };
     let controllers = scopes
         .into_iter()
-        .map(|namespace| control(client, options, inside, namespace, stop.clone()));
+        .map(|namespace| control(client, (options, metrics), inside, namespace, stop.clone()));
     futures::future::join_all(controllers).await;
 }
 
 async fn control(
     client: &Client,
-    options: &Options,
+    (options, metrics): (&Options, &Arc<Metrics>),
     inside: bool,
     namespace: Option<&str>,
     stop: impl Future<Output = ()> + Send + Sync + 'static,
@@ -161,7 +168,8 @@ async fn control(
         pods,
         filled: tokio::sync::OnceCell::new(),
     };
-    let context = Arc::new(build_context(client, options, inside, caches));
+    metrics.watch(clusters.clone());
+    let context = Arc::new(build_context(client, (options, metrics), inside, caches));
     let farewells = {
         let context = Arc::clone(&context);
         async move {
@@ -185,13 +193,19 @@ async fn control(
     futures::future::join(work, farewells).await;
 }
 
-fn build_context(client: &Client, options: &Options, inside: bool, caches: Caches) -> Context {
+fn build_context(
+    client: &Client,
+    (options, metrics): (&Options, &Arc<Metrics>),
+    inside: bool,
+    caches: Caches,
+) -> Context {
     let connect = reach::connector(options.reach, inside, client);
     let reporter = Reporter {
         controller: api::labels::OPERATOR.to_owned(),
         instance: Some(options.identity.clone()),
     };
     Context {
+        metrics: Arc::clone(metrics),
         client: client.clone(),
         caches,
         pool: etcd::Pool::new(Arc::clone(&connect)),

@@ -77,6 +77,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         instance: None,
     };
     Context {
+        metrics: Arc::default(),
         client: client.clone(),
         caches: Caches {
             clusters: store(vec![]),

@@ -233,3 +233,32 @@ fn a_learner_that_never_serves_does_not_keep_others_from_being_repaired() {
         assert_eq!(run.world.healthy_voters(), 5, "seed {seed}");
     }
 }
+
+#[test]
+fn a_stranger_is_reported_left_alone_and_not_counted_on() {
+    for seed in seeds(10) {
+        for learner in [false, true] {
+            let mut run = settled(3, 6, seed);
+            let before = members(&run);
+            run.world.add_stranger(0x57, learner);
+            run.turns(100);
+            run.world.sleep(LONG);
+            run.turns(100);
+            let what = format!("learner {learner}, seed {seed}");
+            run.verdict().unwrap();
+            let mut after = members(&run);
+            after.retain(|id| *id != 0x57);
+            assert_eq!(after, before, "{what}");
+            assert_eq!(members(&run).len(), 4, "{what}");
+            let conditions = run.world.object.status.conditions.iter();
+            let mut told = conditions.filter(|condition| condition.type_ == "Degraded");
+            assert!(told.any(|c| c.reason == "StrangeMember"), "{what}");
+            // As a voter it would have to agree to a removal; otherwise it is in nobody's way.
+            run.world.empty_volume(1);
+            run.turns(200);
+            let replaced = before.iter().any(|id| !members(&run).contains(id));
+            assert_eq!(replaced, learner, "{what}");
+            run.verdict().unwrap();
+        }
+    }
+}

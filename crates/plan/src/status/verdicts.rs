@@ -6,7 +6,7 @@ use gate::State;
 
 use crate::cluster::{describe, maintain};
 use crate::decision::{Decision, Step};
-use crate::observed::{Alarm, AlarmKind, MemberList, Observed, Pod, Process, quorum};
+use crate::observed::{Alarm, AlarmKind, MemberList, Observed, Pod, Process, format_id, quorum};
 use crate::status::Outcome;
 
 /// A pod that is younger is just starting, in seconds.
@@ -160,16 +160,32 @@ fn complaints(
     }
     let voters = observed.etcd.members.iter().flat_map(MemberList::voters);
     for voter in voters.filter(|voter| !observed.is_healthy(voter)) {
-        let ordinal = observed.ordinal_of(voter);
-        let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
-        let name = ordinal.map_or_else(|| voter.name.clone(), |n| observed.member_name(n));
+        let Some(ordinal) = observed.ordinal_of(voter) else {
+            continue;
+        };
+        let pod = observed.pods.get(&ordinal);
         let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
-        let text = format!("{name} {what}");
+        let text = format!("{} {what}", observed.member_name(ordinal));
         if !all.iter().any(|(_, known)| *known == text) {
             all.push((Reason::MemberUnhealthy, text));
         }
     }
+    all.extend(strangers(observed));
     all
+}
+
+/// Members that somebody else added. They vote, or will, so they can cost the quorum.
+fn strangers(observed: &Observed) -> impl Iterator<Item = (Reason, String)> {
+    let list = observed.etcd.members.iter();
+    let all = list.flat_map(|list| &list.members);
+    let strange = all.filter(|member| observed.ordinal_of(member).is_none());
+    strange.map(|member| {
+        let (id, urls) = (format_id(member.id), member.peer_urls.join(","));
+        let text = format!(
+            "somebody else added the member {id} ({urls}): it is left alone and not counted on; if nobody needs it: etcdctl member remove {id}"
+        );
+        (Reason::StrangeMember, text)
+    })
 }
 
 fn foreign(what: &str) -> String {

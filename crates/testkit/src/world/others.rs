@@ -107,6 +107,18 @@ impl World {
         self.crash(ordinal);
     }
 
+    /// Somebody adds a member that is none of ours, and never starts it.
+    pub fn add_stranger(&mut self, id: u64, learner: bool) {
+        for cluster in self.clusters.values_mut() {
+            cluster.members.push(Member {
+                id,
+                name: String::new(),
+                peer_urls: vec!["http://elsewhere:2380".to_owned()],
+                learner,
+            });
+        }
+    }
+
     /// What starts on this volume never begins to serve.
     pub fn make_sluggish(&mut self, ordinal: u32) {
         let claim = self.claims.get(&ordinal);

@@ -1,0 +1,221 @@
+//! `/metrics`: the steps that were taken, and how every cluster is, as Prometheus reads it. Steps are counted; clusters
+//! are read from their caches when somebody asks, so that they cost nothing in between and never disagree with the status.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use api::{EtcdCluster, Reason};
+use kube::ResourceExt;
+use kube::runtime::reflector::Store;
+use plan::status::Outcome;
+
+use crate::caches::Guarded;
+
+/// What is told to whoever asks.
+#[derive(Default)]
+pub struct Metrics {
+    steps: Mutex<BTreeMap<Step, u64>>,
+    clusters: Mutex<Vec<Store<Guarded>>>,
+}
+
+/// A kind of step, why it was taken, and how it went.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Step {
+    name: &'static str,
+    reason: Reason,
+    outcome: &'static str,
+}
+
+impl Metrics {
+    /// Counts a step.
+    pub(crate) fn count(&self, name: &'static str, reason: Reason, outcome: &Outcome) {
+        let outcome = match outcome {
+            Outcome::Done => "done",
+            Outcome::NotNow(_) => "not now",
+            Outcome::Failed(_) => "failed",
+            Outcome::Foreign(_) => "foreign",
+        };
+        let step = Step {
+            name,
+            reason,
+            outcome,
+        };
+        let mut steps = lock(&self.steps);
+        let count = steps.entry(step).or_default();
+        *count = count.saturating_add(1);
+    }
+
+    /// From now on these clusters are told of, too.
+    pub(crate) fn watch(&self, clusters: Store<Guarded>) {
+        lock(&self.clusters).push(clusters);
+    }
+
+    /// All of it.
+    pub(crate) fn render(&self) -> String {
+        let mut text = String::new();
+        head(
+            &mut text,
+            "etcd_operator_steps_total",
+            "counter",
+            "Steps taken, why, and how they went.",
+        );
+        for (step, count) in lock(&self.steps).iter() {
+            let Step {
+                name,
+                reason,
+                outcome,
+            } = step;
+            let labels = format!("step=\"{name}\",reason=\"{reason}\",outcome=\"{outcome}\"");
+            line(&mut text, "etcd_operator_steps_total", &labels, *count);
+        }
+        let stores = lock(&self.clusters).clone();
+        let all = stores.iter().flat_map(Store::state);
+        let mut clusters: Vec<_> = all.collect();
+        clusters.sort_by_key(|cluster| cluster.0.as_ref().map(place).unwrap_or_default());
+        for family in FAMILIES {
+            head(&mut text, family.name, "gauge", family.help);
+            for cluster in clusters
+                .iter()
+                .filter_map(|cluster| cluster.0.as_ref().ok())
+            {
+                (family.tell)(&mut text, family.name, cluster);
+            }
+        }
+        text
+    }
+}
+
+/// A gauge of every cluster.
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    tell: fn(&mut String, &str, &EtcdCluster),
+}
+
+const FAMILIES: [Family; 5] = [
+    Family {
+        name: "etcd_cluster_phase",
+        help: "1 for the phase that the cluster is in.",
+        tell: |text, name, cluster| {
+            let status = cluster.status.as_ref();
+            if let Some(phase) = status.and_then(|status| status.phase) {
+                let labels = format!("{},phase=\"{phase:?}\"", place(cluster));
+                line(text, name, &labels, 1);
+            }
+        },
+    },
+    Family {
+        name: "etcd_cluster_condition",
+        help: "1 where a condition is True, 0 where it is False, -1 where it is Unknown.",
+        tell: |text, name, cluster| {
+            let status = cluster.status.iter();
+            for condition in status.flat_map(|status| &status.conditions) {
+                let value = match condition.status.as_str() {
+                    "True" => 1,
+                    "False" => 0,
+                    _unknown => -1,
+                };
+                let (kind, reason) = (&condition.type_, &condition.reason);
+                let labels = format!(
+                    "{},condition=\"{kind}\",reason=\"{reason}\"",
+                    place(cluster)
+                );
+                line(text, name, &labels, value);
+            }
+        },
+    },
+    Family {
+        name: "etcd_cluster_size",
+        help: "Members that the spec asks for.",
+        tell: |text, name, cluster| {
+            if let Some(size) = cluster.spec.size {
+                line(text, name, &place(cluster), size);
+            }
+        },
+    },
+    Family {
+        name: "etcd_cluster_healthy_voters",
+        help: "Voters that are healthy.",
+        tell: |text, name, cluster| {
+            let status = cluster.status.as_ref();
+            if let Some(healthy) = status.and_then(|status| status.ready_replicas) {
+                line(text, name, &place(cluster), healthy);
+            }
+        },
+    },
+    Family {
+        name: "etcd_cluster_unavailable_since_seconds",
+        help: "Since when no quorum is known to serve, in seconds since 1970; absent while one does.",
+        tell: |text, name, cluster| {
+            let status = cluster.status.as_ref();
+            if let Some(since) = status.and_then(|status| status.unavailable_since.as_ref()) {
+                line(text, name, &place(cluster), since.0.as_second());
+            }
+        },
+    },
+];
+
+/// Names of Kubernetes objects, and our own words, need no quoting.
+fn place(cluster: &EtcdCluster) -> String {
+    let (namespace, name) = (cluster.namespace().unwrap_or_default(), cluster.name_any());
+    format!("namespace=\"{namespace}\",name=\"{name}\"")
+}
+
+fn head(text: &mut String, name: &str, kind: &str, help: &str) {
+    // Writing to a string cannot fail.
+    let _written = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn line(text: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
+    let _written = writeln!(text, "{name}{{{labels}}} {value}");
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing can be half done under these locks.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::DeserializeGuard;
+    use kube::runtime::{reflector, watcher};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_done_and_how_clusters_are_can_be_read() {
+        let metrics = Metrics::default();
+        for _ in 0..2 {
+            metrics.count("RetireMember", Reason::ReplacingMember, &Outcome::Done);
+        }
+        let cluster = json!({
+            "apiVersion": "etcd.etcd.io/v1alpha1", "kind": "EtcdCluster",
+            "metadata": {"namespace": "prod", "name": "db"},
+            "spec": {"size": 3},
+            "status": {"phase": "Running", "readyReplicas": 2, "unavailableSince": "1970-01-01T00:00:07Z",
+                "conditions": [{"type": "Available", "status": "Unknown", "reason": "EtcdUnreachable",
+                    "message": "", "lastTransitionTime": "1970-01-01T00:00:00Z"}]},
+        });
+        let mut writer = reflector::store::Writer::<Guarded>::default();
+        let cluster: Guarded = DeserializeGuard(Ok(serde_json::from_value(cluster).unwrap()));
+        writer.apply_watcher_event(&watcher::Event::Apply(cluster));
+        metrics.watch(writer.as_reader());
+        let text = metrics.render();
+        let place = "namespace=\"prod\",name=\"db\"";
+        for expected in [
+            "etcd_operator_steps_total{step=\"RetireMember\",reason=\"ReplacingMember\",outcome=\"done\"} 2".to_owned(),
+            format!("etcd_cluster_phase{{{place},phase=\"Running\"}} 1"),
+            format!("etcd_cluster_condition{{{place},condition=\"Available\",reason=\"EtcdUnreachable\"}} -1"),
+            format!("etcd_cluster_size{{{place}}} 3"),
+            format!("etcd_cluster_healthy_voters{{{place}}} 2"),
+            format!("etcd_cluster_unavailable_since_seconds{{{place}}} 7"),
+        ] {
+            assert!(text.lines().any(|line| line == expected), "{expected}\n{text}");
+        }
+        // A family is told of once, with all that belongs to it behind it.
+        let types = text.lines().filter(|line| line.starts_with("# TYPE"));
+        assert_eq!(types.count(), 1 + FAMILIES.len());
+    }
+}
