@@ -36,13 +36,12 @@ impl Row {
         let fixed = |seconds: f64| Some((format!("≤ {seconds:.0} s"), seconds));
         match self {
             Self::Volume => Some(("≤ pod start + 3 s".to_owned(), pod + 3.0)),
-            Self::Node => fixed(15.0),
+            Self::Node | Self::QuorumWrite => fixed(15.0),
             Self::SilentNode => {
                 let patience = f64::from(PATIENCE);
                 Some((format!("≤ {patience:.0} s + 15 s"), patience + 15.0))
             }
             Self::SpaceWrites => fixed(20.0),
-            Self::QuorumWrite => fixed(15.0),
             Self::QuorumVoters => fixed(30.0),
             Self::DeadNode | Self::SpaceVoters | Self::QuorumAsked => None,
         }

@@ -137,7 +137,7 @@ pub(super) fn fill(place: &Place<'_>) -> Result<()> {
 
 async fn is_refused(member: Member, key: usize) -> Result<bool> {
     let key = format!("fill/{key}");
-    match member.put(key.as_bytes(), &[b'.'; VALUE]).await {
+    match member.put(key.as_bytes(), &vec![b'.'; VALUE]).await {
         Ok(_) => Ok(false),
         Err(error) if matches!(error.cause, Cause::NoSpace) => Ok(true),
         Err(error) => Err(error.into()),
