@@ -11,10 +11,10 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use rustix::process::Signal;
 
-use crate::health;
 use crate::nodes::{Process, Tool};
 use crate::schedule::{Edit, Fault, Victim};
 use crate::timeline::Timeline;
+use crate::{database, fill, health};
 
 /// How long a fault waits for a cluster that can bear it.
 const PATIENCE: Duration = MINUTE;
@@ -85,6 +85,13 @@ impl Faults {
             Fault::RestartApiServer => {
                 self.tool()?.restart("apiserver").await?;
                 Ok(String::new())
+            }
+            Fault::FlipBytes(victim) => self.flip_bytes(victim).await,
+            Fault::FillQuota => {
+                let hit = fill::fill(&self.cluster).await?;
+                self.timeline.note("fault", &hit);
+                fill::forget(&self.cluster).await?;
+                Ok("the filler is deleted again".to_owned())
             }
         }
     }
@@ -161,6 +168,18 @@ impl Faults {
         let process = Process::of_pod(target.uid())?;
         process.signal(Signal::KILL)?;
         Ok(format!("{}, process {}", target.name, process.id))
+    }
+
+    async fn flip_bytes(&self, victim: Victim) -> Result<String> {
+        let target = self.spare(victim, Range::Member).await?;
+        let database = database::of_member(&self.cluster, &target.name).await?;
+        let process = Process::of_pod(target.uid())?;
+        // Without a pause between the two, so that nobody interrupts: this process must not answer from what it finds now.
+        process.stop()?;
+        let flipped = database::flip(&database);
+        process.signal(Signal::KILL)?;
+        let flipped = flipped?;
+        Ok(format!("{}, {flipped} bytes", target.name))
     }
 
     async fn freeze(&mut self, victim: Victim, time: Duration) -> Result<String> {

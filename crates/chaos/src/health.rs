@@ -48,12 +48,14 @@ pub(crate) async fn voters(cluster: &Cluster) -> Result<Voters> {
     })
 }
 
-/// Whether all `size` members vote and answer, and the status says Ready of the newest generation.
+/// Whether all `size` members vote and answer without an alarm, and the status says Ready of the newest generation.
 pub(crate) async fn check(cluster: &Cluster, size: u32) -> Result<()> {
     let size = usize::try_from(size)?;
     let voters = voters(cluster).await?;
     let whole = voters.listed == size && voters.learners == 0 && voters.answering.len() == size;
     ensure!(whole, "{voters:?}, not {size}");
+    let alarms = cluster.any_member().await?.alarms().await?;
+    ensure!(alarms.is_empty(), "{alarms:?} stand");
     let pods = cluster.pods().await?;
     let going = pods
         .values()

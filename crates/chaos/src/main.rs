@@ -7,8 +7,10 @@
 
 mod agreement;
 mod clients;
+mod database;
 mod dice;
 mod faults;
+mod fill;
 mod health;
 mod history;
 mod linear;

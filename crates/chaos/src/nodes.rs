@@ -7,7 +7,7 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -15,6 +15,9 @@ use tokio::process::Command;
 
 /// How long the tool may take; starting an API server takes most of it.
 const PATIENCE: Duration = Duration::from_mins(2);
+
+/// How long a process may take to stop: as long as its slowest write to the disk.
+const STOPPED: Duration = Duration::from_secs(2);
 
 /// The etcd of one pod.
 pub(crate) struct Process {
@@ -43,6 +46,21 @@ impl Process {
         anyhow::bail!("no etcd runs in the pod {uid}")
     }
 
+    /// SIGSTOP, and a moment until no thread of it runs.
+    pub(crate) fn stop(&self) -> Result<()> {
+        self.signal(Signal::STOP)?;
+        let begin = Instant::now();
+        while begin.elapsed() < STOPPED {
+            if has_stopped(self.id)? {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // It goes on, rather than to be left in between.
+        self.signal(Signal::CONT)?;
+        anyhow::bail!("process {} does not stop", self.id)
+    }
+
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
         match pidfd_send_signal(&self.handle, signal) {
             // Gone already, and so is what it should be told.
@@ -50,6 +68,21 @@ impl Process {
             sent => sent.with_context(|| format!("signal process {}", self.id)),
         }
     }
+}
+
+fn has_stopped(id: i32) -> Result<bool> {
+    for thread in fs::read_dir(format!("/proc/{id}/task"))? {
+        let status = fs::read_to_string(thread?.path().join("status"))?;
+        if !is_stopped(&status) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_stopped(status: &str) -> bool {
+    let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+    state.is_some_and(|state| state.trim().starts_with('T'))
 }
 
 fn is_etcd_of(id: i32, uid: &str) -> bool {
@@ -105,4 +138,16 @@ impl Tool {
 fn number(node: &str) -> Result<&str> {
     node.strip_prefix('n')
         .with_context(|| format!("{node} is no node of the local cluster"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_stopped_when_the_kernel_says_so() {
+        assert!(is_stopped("Name:\tetcd\nState:\tT (stopped)\nTgid:\t7\n"));
+        assert!(!is_stopped("Name:\tetcd\nState:\tS (sleeping)\n"));
+        assert!(!is_stopped("Name:\tState:\tT\n"));
+    }
 }

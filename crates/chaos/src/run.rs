@@ -12,7 +12,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::agreement::{self, Agreed};
 use crate::clients::Journal;
 use crate::faults::Faults;
-use crate::health;
 use crate::history::Anomaly;
 use crate::members::Members;
 use crate::nodes::Tool;
@@ -20,6 +19,7 @@ use crate::report::Record;
 use crate::schedule::{Edit, FaultKind, Reach, Round, SIZES, Schedule};
 use crate::timeline::{Clock, Timeline};
 use crate::traffic::Traffic;
+use crate::{fill, health};
 
 /// How long the cluster may take to be healthy again after a round.
 const HEAL: Duration = Duration::from_mins(3);
@@ -98,7 +98,8 @@ async fn play(
     ensure_operator(cluster).await?;
     let timeline = record.timeline.clone();
     let [size, _larger] = SIZES;
-    let spec = json!({"size": size, "version": plan.version, "storage": {"size": "1Gi"}});
+    let spec = json!({"size": size, "version": plan.version, "storage": {"size": "1Gi"},
+        "etcd": {"quotaBackendBytes": fill::QUOTA}});
     cluster.stage.create(&cluster.name, spec).await?;
     cluster.ready_within(HEAL).await?;
     let namespace = &cluster.stage.namespace;

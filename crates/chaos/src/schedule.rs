@@ -41,6 +41,10 @@ pub(crate) enum Fault {
     KillNode(Victim, Duration),
     RestartKubelet(Victim),
     RestartApiServer,
+    /// etcd dies, and finds a database that it cannot open.
+    FlipBytes(Victim),
+    /// Somebody writes until etcd refuses.
+    FillQuota,
 }
 
 /// Something that a user asks for.
@@ -107,6 +111,10 @@ pub(crate) enum FaultKind {
     RestartKubelet,
     /// Kill the API server and start it again
     RestartApiServer,
+    /// Kill an etcd process and flip bytes in its database file
+    FlipBytes,
+    /// Write until the quota is reached
+    FillQuota,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,12 +124,13 @@ enum EditKind {
     Resources,
 }
 
-const BY_API: [FaultKind; 3] = [
+const BY_API: [FaultKind; 4] = [
     FaultKind::KillPod,
     FaultKind::LoseVolume,
     FaultKind::KillOperator,
+    FaultKind::FillQuota,
 ];
-const BY_NODES: [FaultKind; 7] = [
+const BY_NODES: [FaultKind; 8] = [
     FaultKind::CrashProcess,
     FaultKind::Freeze,
     FaultKind::CutNode,
@@ -129,6 +138,7 @@ const BY_NODES: [FaultKind; 7] = [
     FaultKind::KillNode,
     FaultKind::RestartKubelet,
     FaultKind::RestartApiServer,
+    FaultKind::FlipBytes,
 ];
 const EDITS: [EditKind; 3] = [EditKind::Resize, EditKind::Restart, EditKind::Resources];
 /// One round in so many has an edit.
@@ -177,6 +187,8 @@ impl Schedule {
             FaultKind::KillNode => Fault::KillNode(victim, time),
             FaultKind::RestartKubelet => Fault::RestartKubelet(victim),
             FaultKind::RestartApiServer => Fault::RestartApiServer,
+            FaultKind::FlipBytes => Fault::FlipBytes(victim),
+            FaultKind::FillQuota => Fault::FillQuota,
         })
     }
 
@@ -242,6 +254,8 @@ impl Fault {
             Self::KillNode(..) => "kill node",
             Self::RestartKubelet(_) => "restart kubelet",
             Self::RestartApiServer => "restart API server",
+            Self::FlipBytes(_) => "flip bytes",
+            Self::FillQuota => "fill quota",
         }
     }
 }
@@ -253,14 +267,15 @@ impl fmt::Display for Fault {
             Self::KillPod(victim)
             | Self::LoseVolume(victim)
             | Self::CrashProcess(victim)
-            | Self::RestartKubelet(victim) => write!(f, "{kind} of {victim}"),
+            | Self::RestartKubelet(victim)
+            | Self::FlipBytes(victim) => write!(f, "{kind} of {victim}"),
             Self::Freeze(victim, time)
             | Self::CutNode(victim, time)
             | Self::CutPods(victim, time)
             | Self::KillNode(victim, time) => {
                 write!(f, "{kind} of {victim} for {:.1} s", time.as_secs_f32())
             }
-            Self::KillOperator | Self::RestartApiServer => f.write_str(kind),
+            Self::KillOperator | Self::RestartApiServer | Self::FillQuota => f.write_str(kind),
         }
     }
 }
@@ -310,14 +325,14 @@ mod tests {
     }
 
     const GOLDEN: [&str; 3] = [
-        "restart API server",
-        "crash process of follower 5",
-        "resize to 5, 0.2 s later restart kubelet of follower 1",
+        "cut pods off of the leader for 7.6 s",
+        "request 52m of processor time",
+        "resize to 5",
     ];
 
     #[test]
     fn every_kind_comes_before_any_comes_twice() {
-        for (reach, kinds) in [(Reach::Api, 3), (Reach::Nodes, 10)] {
+        for (reach, kinds) in [(Reach::Api, 4), (Reach::Nodes, 12)] {
             let faults = rounds(3, reach).into_iter().filter_map(|round| round.fault);
             let first: BTreeSet<&str> = faults.take(kinds).map(Fault::kind).collect();
             assert_eq!(first.len(), kinds);
@@ -326,11 +341,21 @@ mod tests {
 
     #[test]
     fn what_is_left_out_does_not_come() {
-        let without = [FaultKind::KillNode, FaultKind::Freeze];
-        let rounds = Schedule::new(3, Reach::Nodes, &without).take(60);
-        let kinds: BTreeSet<&str> = rounds.filter_map(|r| r.fault).map(Fault::kind).collect();
-        assert_eq!(kinds.len(), 8);
-        assert!(!kinds.contains("kill node") && !kinds.contains("freeze process"));
+        for (without, names) in [
+            (
+                [FaultKind::KillNode, FaultKind::Freeze],
+                ["kill node", "freeze process"],
+            ),
+            (
+                [FaultKind::FlipBytes, FaultKind::FillQuota],
+                ["flip bytes", "fill quota"],
+            ),
+        ] {
+            let rounds = Schedule::new(3, Reach::Nodes, &without).take(60);
+            let kinds: BTreeSet<&str> = rounds.filter_map(|r| r.fault).map(Fault::kind).collect();
+            assert_eq!(kinds.len(), 10);
+            assert!(names.iter().all(|name| !kinds.contains(name)));
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::history::{Action, Answer, Found, Key, Value};
 pub(crate) const DEADLINE: Duration = Duration::from_secs(1);
 /// What every key begins with, and the end of the range of all of them.
 const PREFIX: (&str, &str) = ("chaos/", "chaos0");
+const DELETE: &str = "/etcdserverpb.KV/DeleteRange";
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,15 +158,26 @@ impl Connection {
     async fn delete(&self, key: Key) -> Result<Answer, Failure> {
         let request = proto::DeleteRequest {
             key: name(key),
+            range_end: Vec::new(),
             prev_kv: true,
         };
-        let path = "/etcdserverpb.KV/DeleteRange";
-        let answer: proto::DeleteResponse = self.call(path, request).await?;
+        let answer: proto::DeleteResponse = self.call(DELETE, request).await?;
         Ok(Answer {
             before: found(answer.prev_kvs.first())?,
             wrote: answer.deleted > 0,
             at: at(answer.header.as_ref())?,
         })
+    }
+
+    /// Deletes a range of keys that are not those of the clients.
+    pub(crate) async fn forget(&self, (from, end): (&str, &str)) -> Result<(), Failure> {
+        let request = proto::DeleteRequest {
+            key: from.into(),
+            range_end: end.into(),
+            prev_kv: false,
+        };
+        let answer: proto::DeleteResponse = self.call(DELETE, request).await?;
+        at(answer.header.as_ref()).map(drop)
     }
 
     async fn call<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Failure>

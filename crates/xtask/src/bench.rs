@@ -1,10 +1,11 @@
-//! `cargo xtask bench`: what creating and changing a cluster costs, in one run together with the floors it is compared to,
+//! `cargo xtask bench`: what creating, changing and healing a cluster costs, in one run together with the floors it is compared to,
 //! and what the operator costs while nothing happens. Tables on stdout; nothing is kept but what is printed.
 
 mod create;
 mod floors;
 mod footprint;
 mod gate_cost;
+mod heal;
 mod life;
 mod place;
 mod table;
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     Create(Options),
     /// Growing, shrinking, stopping, starting and restarting a cluster, while a client writes
     Life(LifeOptions),
+    /// From a fault to three healthy voters, while a client writes
+    Heal(HealOptions),
 }
 
 /// How `create` is measured.
@@ -52,6 +55,20 @@ pub(crate) struct LifeOptions {
     rounds: u8,
 }
 
+/// How `heal` is measured.
+#[derive(clap::Args)]
+pub(crate) struct HealOptions {
+    /// Release of etcd
+    #[arg(long, default_value = CONTROL_PLANE_ETCD)]
+    version: String,
+    /// How often each fault is inflicted
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
+    rounds: u8,
+    /// Only these faults
+    #[arg(long, value_delimiter = ',', default_values = ["volume", "node", "silent-node", "space", "quorum"])]
+    only: Vec<heal::Fault>,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// The gate's cost per start, on this machine and without Kubernetes
@@ -72,6 +89,9 @@ pub(crate) fn run(layout: &Layout, target: &Target, command: &Command) -> Result
     match command {
         Command::Create(options) => measure_create(layout, target, options),
         Command::Life(options) => life::measure(target, &options.version, options.rounds),
+        Command::Heal(options) => {
+            heal::measure(target, &options.version, options.rounds, &options.only)
+        }
     }
 }
 

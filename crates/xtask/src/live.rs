@@ -4,7 +4,7 @@
 mod forward;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use self::forward::Forward;
-pub(crate) use self::write::Writer;
+pub(crate) use self::write::{Writer, Written};
 use crate::cluster::Target;
 
 /// The objects of one kind in one namespace, kept current by one `kubectl get --watch`: asking anew every time would
@@ -163,6 +163,23 @@ impl Etcd {
     pub(crate) fn are_healthy_voters(&self, pods: &BTreeMap<String, Value>, size: usize) -> bool {
         let members: Vec<Member> = pods.values().filter_map(|pod| self.member(pod)).collect();
         members.len() == size && self.run(healthy_voters(&members))
+    }
+
+    /// The same, and each of them answers a linearizable read; then their IDs.
+    pub(crate) fn serving_voters(
+        &self,
+        pods: &BTreeMap<String, Value>,
+        size: usize,
+    ) -> Option<BTreeSet<u64>> {
+        if !self.are_healthy_voters(pods, size) {
+            return None;
+        }
+        let serve = |pod| {
+            let member = self.member(pod)?;
+            self.run(member.read_linearizable()).ok()?;
+            Some(self.run(member.status()).ok()?.member_id)
+        };
+        pods.values().map(serve).collect()
     }
 
     /// The pod that leads.

@@ -55,6 +55,9 @@ pub(crate) struct PutResponse {
 pub(crate) struct DeleteRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) key: Vec<u8>,
+    /// Not sent for a single key.
+    #[prost(bytes = "vec", tag = "2")]
+    pub(crate) range_end: Vec<u8>,
     #[prost(bool, tag = "3")]
     pub(crate) prev_kv: bool,
 }

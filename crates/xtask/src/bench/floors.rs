@@ -1,7 +1,21 @@
 //! What creating a cluster is compared to: the same image, claim and user without an operator, with every member known
 //! beforehand. `replicas` 1 is one such pod's start; 3 is a hand-made static cluster.
 
+use std::time::Instant;
+
+use anyhow::Result;
 use serde_json::{Value, json};
+
+use super::place::Place;
+
+/// Seconds from the request for one bare pod until it answers; it stays.
+pub(super) fn start_pod(place: &mut Place<'_>, version: &str) -> Result<f64> {
+    place.post("/api/v1", "services", &build_service("p"))?;
+    let object = build_statefulset("p", &place.namespace, version, 1);
+    let started = Instant::now();
+    place.post("/apis/apps/v1", "statefulsets", &object)?;
+    place.voters(1, started)
+}
 
 /// The headless Service in front of the floor's pods.
 pub(super) fn build_service(name: &str) -> Value {

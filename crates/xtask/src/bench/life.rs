@@ -6,11 +6,11 @@ mod figures;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::Value;
 
 use self::figures::{Figure, Measured};
-use super::floors::{build_service, build_statefulset};
+use super::floors::{build_service, build_statefulset, start_pod};
 use super::place::Place;
 use crate::cluster::Target;
 use crate::live::{Watch, text};
@@ -36,11 +36,7 @@ pub(super) fn measure(target: &Target, version: &str, rounds: u8) -> Result<()> 
 
 /// One pod of a StatefulSet, without any operator: its start, and its replacement.
 fn measure_pod(place: &mut Place<'_>, version: &str, measured: &mut Measured) -> Result<()> {
-    place.post("/api/v1", "services", &build_service("p"))?;
-    let object = build_statefulset("p", &place.namespace, version, 1);
-    let started = Instant::now();
-    place.post("/apis/apps/v1", "statefulsets", &object)?;
-    measured.add(Figure::PodStart, place.voters(1, started)?);
+    measured.add(Figure::PodStart, start_pod(place, version)?);
     let before = uids(&place.pods);
     let started = Instant::now();
     place.kubectl(&["delete", "pod", "p-0", "--wait=false"])?;
@@ -178,29 +174,9 @@ impl<'a, 'b> Life<'a, 'b> {
         Ok(Some(started.elapsed().as_secs_f64()))
     }
 
-    /// Until the object is Ready in the generation it has now.
     fn settle(&mut self) -> Result<()> {
-        let objects = &mut self.objects;
-        let settled = self.place.until("c is Ready", Instant::now(), |_| {
-            objects.wait(Duration::ZERO);
-            objects.objects.get("c").is_some_and(is_ready)
-        });
-        settled.map(drop).context("the operator does not finish")
+        self.place.settle(&mut self.objects)
     }
-}
-
-fn is_ready(object: &Value) -> bool {
-    let generation = object.pointer("/metadata/generation");
-    let conditions = object
-        .pointer("/status/conditions")
-        .and_then(Value::as_array);
-    conditions.is_some_and(|conditions| {
-        conditions.iter().any(|condition| {
-            text(condition, "/type") == Some("Ready")
-                && text(condition, "/status") == Some("True")
-                && condition.pointer("/observedGeneration") == generation
-        })
-    })
 }
 
 fn has_no_pod(place: &mut Place<'_>) -> bool {
@@ -215,20 +191,4 @@ fn uids(pods: &Watch) -> BTreeMap<String, String> {
 
 fn is_one(before: &BTreeMap<String, String>, uid: &str) -> bool {
     before.values().any(|old| old == uid)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn ready_counts_in_the_present_generation_only() {
-        let object = |observed: u32| {
-            json!({"metadata": {"generation": 2}, "status": {"conditions": [
-                {"type": "Ready", "status": "True", "observedGeneration": observed}]}})
-        };
-        assert!(is_ready(&object(2)) && !is_ready(&object(1)));
-    }
 }

@@ -2,21 +2,21 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::cluster::Target;
-use crate::live::{Etcd, Watch, Writer};
+use crate::live::{Etcd, Watch, Writer, text};
 use crate::tools::{run, run_with_input};
 
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A namespace; it goes when this is dropped.
 pub(super) struct Place<'a> {
-    target: &'a Target,
+    pub(super) target: &'a Target,
     pub(super) namespace: String,
     pub(super) pods: Watch,
-    etcd: Etcd,
+    pub(super) etcd: Etcd,
 }
 
 impl<'a> Place<'a> {
@@ -102,18 +102,55 @@ impl<'a> Place<'a> {
         self.kubectl(&["delete", "pvc,services", "--all", "--wait=false"])
     }
 
+    /// Until the object is Ready in the generation it has now.
+    pub(super) fn settle(&mut self, objects: &mut Watch) -> Result<()> {
+        let settled = self.until("c is Ready", Instant::now(), |_| {
+            objects.wait(Duration::ZERO);
+            objects.objects.get("c").is_some_and(is_ready)
+        });
+        settled.map(drop).context("the operator does not finish")
+    }
+
     /// An `EtcdCluster` that leaves nothing behind.
     pub(super) fn create_cluster(&self, name: &str, size: u8, version: &str) -> Result<()> {
-        let spec = json!({
+        self.create_cluster_with(name, size, version, &json!({}))
+    }
+
+    /// The same with more fields in its spec.
+    pub(super) fn create_cluster_with(
+        &self,
+        name: &str,
+        size: u8,
+        version: &str,
+        more: &Value,
+    ) -> Result<()> {
+        let mut spec = json!({
             "size": size, "version": format!("v{version}"),
             "storage": {"size": "1Gi", "claimPolicy": {"whenDeleted": "Delete"}},
         });
+        if let (Some(spec), Some(more)) = (spec.as_object_mut(), more.as_object()) {
+            spec.extend(more.clone());
+        }
         let object = json!({
             "apiVersion": "etcd.etcd.io/v1alpha1", "kind": "EtcdCluster",
             "metadata": {"name": name}, "spec": spec,
         });
         self.post("/apis/etcd.etcd.io/v1alpha1", "etcdclusters", &object)
     }
+}
+
+fn is_ready(object: &Value) -> bool {
+    let generation = object.pointer("/metadata/generation");
+    let conditions = object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    conditions.is_some_and(|conditions| {
+        conditions.iter().any(|condition| {
+            text(condition, "/type") == Some("Ready")
+                && text(condition, "/status") == Some("True")
+                && condition.pointer("/observedGeneration") == generation
+        })
+    })
 }
 
 impl Drop for Place<'_> {
@@ -123,5 +160,19 @@ impl Drop for Place<'_> {
         if let Err(error) = run(&mut kubectl) {
             eprintln!("{} is left behind: {error:#}", self.namespace);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ready_counts_in_the_present_generation_only() {
+        let object = |observed: u32| {
+            json!({"metadata": {"generation": 2}, "status": {"conditions": [
+                {"type": "Ready", "status": "True", "observedGeneration": observed}]}})
+        };
+        assert!(is_ready(&object(2)) && !is_ready(&object(1)));
     }
 }

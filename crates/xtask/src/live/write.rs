@@ -28,6 +28,8 @@ pub(crate) struct Written {
     pub(crate) acknowledged: u64,
     /// The longest time without an acknowledged write.
     pub(crate) gap: Duration,
+    /// Keys that were acknowledged and are not there.
+    pub(crate) lost: Vec<String>,
 }
 
 #[derive(Default)]
@@ -50,13 +52,29 @@ impl Writer {
         let thread = spawn(move || write(client, &told));
         let writer = Self { news, thread };
         wait_until("a first write is acknowledged", PATIENCE, || {
-            Ok(writer.news.acknowledged.load(Ordering::SeqCst) > 0)
+            Ok(writer.acknowledged() > 0)
         })?;
         Ok(writer)
     }
 
-    /// Ends, and looks for all that was acknowledged.
+    /// Ends, and looks for all that was acknowledged; nothing may be lost.
     pub(crate) fn stop(self) -> Result<Written> {
+        let written = self.stop_and_count()?;
+        let first = written.lost.first();
+        ensure!(
+            first.is_none(),
+            "LOST: {first:?} was acknowledged and is not there"
+        );
+        Ok(written)
+    }
+
+    /// How many writes were acknowledged so far.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.news.acknowledged.load(Ordering::SeqCst)
+    }
+
+    /// Ends, and looks for all that was acknowledged.
+    pub(crate) fn stop_and_count(self) -> Result<Written> {
         self.news.stop.store(true, Ordering::SeqCst);
         self.thread
             .join()
@@ -73,6 +91,7 @@ fn write(mut client: Client, news: &News) -> Result<Written> {
         attempts: 0,
         acknowledged: 0,
         gap: Duration::ZERO,
+        lost: Vec::new(),
     };
     let mut last = Instant::now();
     while !news.stop.load(Ordering::SeqCst) {
@@ -96,7 +115,11 @@ fn write(mut client: Client, news: &News) -> Result<Written> {
         client.etcd.rest(PAUSE);
     }
     written.gap = written.gap.max(last.elapsed());
-    (1..=written.acknowledged).try_for_each(|number| client.look_for(&key(number)))?;
+    for key in (1..=written.acknowledged).map(key) {
+        if !client.finds(&key)? {
+            written.lost.push(key);
+        }
+    }
     Ok(written)
 }
 
@@ -142,7 +165,7 @@ impl Client {
         }
     }
 
-    fn look_for(&mut self, key: &str) -> Result<()> {
+    fn finds(&mut self, key: &str) -> Result<bool> {
         let begin = Instant::now();
         while begin.elapsed() < PATIENCE {
             let Some(member) = self.member() else {
@@ -150,11 +173,7 @@ impl Client {
             };
             let read = member.get(key.as_bytes(), Consistency::Linearizable);
             match self.etcd.run(read) {
-                Ok(found) => {
-                    let there = found.is_some_and(|found| found.value == key.as_bytes());
-                    ensure!(there, "LOST: {key} was acknowledged and is not there");
-                    return Ok(());
-                }
+                Ok(found) => return Ok(found.is_some_and(|found| found.value == key.as_bytes())),
                 Err(_) => self.failed(),
             }
         }
