@@ -89,6 +89,9 @@ reasons! {
     PodNotStarting,
     /// A member does not answer or does not take part.
     MemberUnhealthy,
+    /// A member runs but does not keep up with the others; the message says what its disk does. It is restarted once, and
+    /// replaced if it hangs again.
+    MemberHangs,
     /// The gate holds a member back because its volume is not what it should be.
     VolumeHeld,
     /// An object that the cluster needs carries its name but belongs to somebody else.

@@ -95,6 +95,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         agent_image: "operator:1".into(),
         found_right: operator::context::FoundRight::default(),
         compared: operator::context::Compared::default(),
+        watched: operator::context::Watched::default(),
     }
 }
 
@@ -131,6 +132,7 @@ fn held() -> Pod {
             detail: "empty".into(),
             data: None,
         }),
+        stall: None,
     }
 }
 

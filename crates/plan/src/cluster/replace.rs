@@ -6,7 +6,7 @@ use api::Reason;
 use api::v1alpha1::status::RetireIntent;
 
 use crate::cluster::membership::{can_lose, starting};
-use crate::cluster::{corrupt, shrink};
+use crate::cluster::{corrupt, hang, shrink};
 use crate::decision::{Decision, SOON, Step};
 use crate::observed::{
     Leaving, Member, MemberList, NodeState, Observed, Pod, Process, format_id, parse_id, quorum,
@@ -25,6 +25,9 @@ pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision>
 pub(crate) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Option<String> {
     if let Some(differs) = corrupt::diagnose(observed, member) {
         return Some(differs);
+    }
+    if let Some(hangs) = hang::diagnose(observed, ordinal, member) {
+        return Some(hangs);
     }
     if observed.serving_as(member.id).is_some() {
         return None;
