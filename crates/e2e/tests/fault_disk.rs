@@ -70,7 +70,7 @@ fn a_leader_whose_disk_stops_is_helped_by_a_restart_and_stays_who_it_is() -> Pla
         load.finish().await?.assert_gap(LIMIT * 5)?;
         let now = cluster.member(&victim).await?.status().await?.member_id;
         ensure!(now == old, "{victim} was replaced");
-        comes_true(&cluster, 3, "3.6.16").await
+        comes_true(&cluster, 3, "3.6.16").await.map(drop)
     })
 }
 

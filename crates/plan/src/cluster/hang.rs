@@ -180,7 +180,8 @@ fn is_undisturbed(observed: &Observed, list: &MemberList) -> bool {
     !is_trying(observed)
         && latched.defragmenting.is_none()
         && !latched.renewing
-        && list.learners().next().is_none()
+        // One that was added waits until every voter lists it, which one that hangs never will.
+        && list.learners().all(Member::is_unstarted)
         && observed.open_grant().is_none()
 }
 

@@ -37,7 +37,10 @@ pub(super) fn check_restart(observed: &Observed, member: &Member) -> Result<(), 
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     ensure(observed.hangs(member).is_some(), Violation::Unknown)?;
     ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
-    ensure(list.learners().next().is_none(), Violation::Learner)?;
+    ensure(
+        list.learners().all(Member::is_unstarted),
+        Violation::Learner,
+    )?;
     // Whoever was written down for a restart is back from it, on what is proven.
     let latched = &observed.cluster.latched;
     let back = latched.trial.as_ref().is_none_or(|trial| {
