@@ -91,6 +91,9 @@ reasons! {
     MemberUnhealthy,
     /// etcd lists a member that this operator did not add; it is left alone and not counted on.
     StrangeMember,
+    /// A member runs but does not keep up with the others; the message says what its disk does. It is restarted once, and
+    /// replaced if it hangs again.
+    MemberHangs,
     /// The gate holds a member back because its volume is not what it should be.
     VolumeHeld,
     /// An object that the cluster needs carries its name but belongs to somebody else.

@@ -12,8 +12,10 @@ mod connect;
 mod error;
 mod facts;
 mod gate_report;
+mod http;
 mod maintenance;
 mod member;
+mod metrics;
 mod pool;
 mod proto;
 
@@ -23,6 +25,7 @@ pub use facts::{Consistency, DowngradeAction, KeyValue, MemberInfo, MemberList, 
 pub use gate_report::{GateAnswer, gate_report};
 pub use maintenance::{Alarm, AlarmKind, Hash};
 pub use member::Member;
+pub use metrics::{Ended, Metrics, metrics};
 pub use pool::{Pool, Security};
 pub use tonic::Code;
 

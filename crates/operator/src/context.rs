@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use etcd::{Connect, Pool, Target};
 use kube::Client;
 use kube::runtime::events::Recorder;
+use plan::Observed;
+use plan::observed::{Vitals, Watch};
 
 use crate::caches::Caches;
 use crate::metrics::Metrics;
@@ -30,6 +32,8 @@ pub struct Context {
     pub compared: Compared,
     /// What was done.
     pub metrics: Arc<Metrics>,
+    /// What was watched of members that do not keep up.
+    pub watched: Watched,
 }
 
 /// Stamps of objects that were compared and found right, by the UID of their cluster: a cache, so that a look at a
@@ -79,6 +83,29 @@ impl Compared {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        // Nothing can be half done under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was watched of the members of each cluster, by its UID. Losing it makes everything that rests on it happen later.
+#[derive(Default)]
+pub struct Watched(Mutex<BTreeMap<String, Watch>>);
+
+impl Watched {
+    /// Takes note of a look.
+    pub(crate) fn note(&self, observed: &mut Observed, vitals: &BTreeMap<u32, Vitals>) {
+        let uid = observed.cluster.uid.clone();
+        let mut watched = self.lock();
+        watched.entry(uid).or_default().note(observed, vitals);
+    }
+
+    /// The cluster is gone.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Watch>> {
         // Nothing can be half done under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::args::Options;
 use crate::caches::{self, Caches};
 use crate::cluster;
-use crate::context::{Compared, Context, FoundRight};
+use crate::context::{Compared, Context, FoundRight, Watched};
 use crate::lease::Election;
 use crate::metrics::Metrics;
 use crate::probes::{self, Readiness};
@@ -214,5 +214,6 @@ fn build_context(
         agent_image: options.agent_image.clone(),
         found_right: FoundRight::default(),
         compared: Compared::default(),
+        watched: Watched::default(),
     }
 }

@@ -96,6 +96,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         agent_image: "operator:1".into(),
         found_right: operator::context::FoundRight::default(),
         compared: operator::context::Compared::default(),
+        watched: operator::context::Watched::default(),
     }
 }
 
@@ -132,6 +133,7 @@ fn held() -> Pod {
             detail: "empty".into(),
             data: None,
         }),
+        stall: None,
     }
 }
 

@@ -5,6 +5,7 @@
 mod adopt;
 mod bootstrap;
 mod corrupt;
+pub(crate) mod hang;
 pub(crate) mod maintain;
 pub(crate) mod membership;
 pub(crate) mod recover;

@@ -69,10 +69,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             };
             (Reason::MemberGranted, format!("{} {what}", name(ordinal)))
         }
-        Step::RestartPod { ordinal, .. } => (
-            Reason::MemberRestarted,
-            format!("restarted {} on another template", name(ordinal)),
-        ),
+        Step::RestartPod { ordinal, uid } => return Some(restarted(observed, *ordinal, uid)),
         Step::Downgrade { to: Some(to) } => (
             Reason::Downgrading,
             format!("etcd prepares its data for 3.{to}"),
@@ -127,6 +124,28 @@ fn of_upkeep(observed: &Observed, step: &Step) -> Option<Event> {
         message,
         warning: false,
     })
+}
+
+/// Who was restarted, and why.
+fn restarted(observed: &Observed, ordinal: u32, uid: &str) -> Event {
+    let name = observed.member_name(ordinal);
+    let stall = observed.pods.get(&ordinal).and_then(|pod| pod.stall);
+    let hung = &observed.cluster.latched.hung;
+    match stall.filter(|_| hung.iter().any(|intent| intent.pod_uid == uid)) {
+        Some(stall) => Event {
+            reason: Reason::MemberHangs,
+            message: format!(
+                "restarted {name}, which did not keep up: {}",
+                stall.describe(observed.now)
+            ),
+            warning: true,
+        },
+        None => Event {
+            reason: Reason::MemberRestarted,
+            message: format!("restarted {name} on another template"),
+            warning: false,
+        },
+    }
 }
 
 /// Who was removed, and why.

@@ -3,6 +3,7 @@
 //! sentences, not from the rules, so that a mistake has to be made twice.
 
 mod change;
+mod hang;
 mod maintain;
 mod recover;
 mod replace;
@@ -145,6 +146,7 @@ fn check_latch(observed: &Observed, new: &crate::observed::Latched) -> Result<()
     }
     change::check_ending(observed, new)?;
     maintain::check_written(observed, new)?;
+    hang::check_written(observed, new)?;
     change::check_proof(observed, new)?;
     change::check_lines(observed, new)?;
     change::check_trial(observed, new)?;

@@ -5,12 +5,13 @@ mod blank;
 mod home;
 mod leaving;
 mod space;
+mod stall;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::intent::InvalidSpec;
 use api::v1alpha1::status::{
-    BootstrapIntent, JoinIntent, KnownVoter, RecoveryIntent, RetireIntent, TrialIntent,
+    BootstrapIntent, HangIntent, JoinIntent, KnownVoter, RecoveryIntent, RetireIntent, TrialIntent,
 };
 use api::{ClusterIntent, EtcdVersion, names};
 use gate::{Grant, Report};
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 pub use home::{Home, NodeState};
 pub use leaving::Leaving;
 pub use space::{Alarm, AlarmKind, Hash, Space};
+pub use stall::{Stall, Vitals, Watch, Writes, doubts};
 
 use crate::target::Target;
 
@@ -114,6 +116,8 @@ pub struct Latched {
     pub compacted: Option<u64>,
     /// Who is being defragmented.
     pub defragmenting: Option<String>,
+    /// Who was restarted because it hung.
+    pub hung: Vec<HangIntent>,
 }
 
 /// A pod template that members are known to run on.
@@ -209,6 +213,8 @@ pub struct Pod {
     pub fence: Option<u64>,
     /// What runs in it.
     pub process: Process,
+    /// It runs and does not keep up.
+    pub stall: Option<Stall>,
 }
 
 /// What runs in a pod.
@@ -384,13 +390,14 @@ impl Observed {
             .find(|serving| serving.member_id == id)
     }
 
-    /// A voter that answers, belongs to the cluster and follows a leader.
+    /// A voter that answers, belongs to the cluster, follows a leader and does not hang.
     pub fn is_healthy(&self, member: &Member) -> bool {
         let Some(list) = &self.etcd.members else {
             return false;
         };
         self.serving_as(member.id)
             .is_some_and(|serving| serving.cluster_id == list.cluster_id && serving.leader != 0)
+            && self.hangs(member).is_none()
     }
 
     /// Somebody who answers follows a leader.

@@ -67,6 +67,7 @@ pub fn latched(status: &EtcdClusterStatus) -> Latched {
             .compacted_revision
             .and_then(|revision| u64::try_from(revision).ok()),
         defragmenting: status.defragmenting.clone(),
+        hung: status.hung.clone(),
     }
 }
 
@@ -114,6 +115,7 @@ pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterSt
             .compacted
             .and_then(|revision| i64::try_from(revision).ok()),
         defragmenting: latched.defragmenting.clone(),
+        hung: latched.hung.clone(),
         ..old.clone()
     }
 }
@@ -205,7 +207,11 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
         _on_its_way if beginning => Phase::Creating,
         (
             _,
-            Reason::MemberUnhealthy | Reason::Expanding | Reason::NoSpace | Reason::Defragmenting,
+            Reason::MemberUnhealthy
+            | Reason::MemberHangs
+            | Reason::Expanding
+            | Reason::NoSpace
+            | Reason::Defragmenting,
         ) => Phase::Running,
         (_, Reason::DataDiffers) if old != Some(Phase::Recovering) => Phase::Failed,
         (_, Reason::RollingOut | Reason::RolloutHalted | Reason::Downgrading) => Phase::Upgrading,

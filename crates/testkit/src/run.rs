@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use api::Reason;
 use plan::invariants::{self, Violation};
-use plan::observed::Process;
+use plan::observed::{Process, Watch};
 use plan::{Decision, Observed, Step};
 
 use crate::world::observe::{Blind, Look};
@@ -32,6 +32,7 @@ pub struct Run<'a> {
     /// How often each reason was given.
     pub reasons: BTreeMap<Reason, usize>,
     decide: Decide<'a>,
+    watch: Watch,
     past: VecDeque<Look>,
 }
 
@@ -85,6 +86,7 @@ impl<'a> Run<'a> {
             faults: Faults::default(),
             reasons: BTreeMap::new(),
             decide,
+            watch: Watch::default(),
             past: VecDeque::new(),
         }
     }
@@ -123,7 +125,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn look(&mut self) -> Look {
+    /// Looks, with whatever goes wrong at present.
+    pub fn look(&mut self) -> Look {
         let faults = self.faults;
         let pods: Vec<u32> = self.world.pods.keys().copied().collect();
         let pods: BTreeSet<u32> = pods
@@ -131,7 +134,9 @@ impl<'a> Run<'a> {
             .filter(|_| self.world.rng.chance(faults.blind_pod))
             .collect();
         let list = self.world.rng.chance(faults.blind_list);
-        let look = self.world.look_around(&Blind { pods, list });
+        let mut look = self.world.look_around(&Blind { pods, list });
+        let vitals = self.world.vitals(&look.observed);
+        self.watch.note(&mut look.observed, &vitals);
         self.past.push_front(look.clone());
         self.past.truncate(MEMORY);
         let back = self
@@ -166,11 +171,11 @@ impl<'a> Run<'a> {
             }
         }
         // Whoever is killed forgets everything and starts again at the next turn.
-        if let Ok(outcome) = self.world.apply(look, &decision.step) {
-            let killed = self.world.report(look, &decision, &outcome).is_err();
-            if killed {
-                self.past.clear();
-            }
+        let applied = self.world.apply(look, &decision.step);
+        let reported = applied.map(|outcome| self.world.report(look, &decision, &outcome));
+        if reported != Ok(Ok(())) {
+            self.past.clear();
+            self.watch = Watch::default();
         }
         decision
     }

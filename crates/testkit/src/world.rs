@@ -5,6 +5,7 @@
 pub mod act;
 mod adopt;
 mod etcd;
+mod hang;
 mod kubernetes;
 mod lines;
 mod members;
@@ -78,6 +79,7 @@ pub struct World {
     pub sluggish: BTreeSet<String>,
     /// Nodes that are not well.
     pub nodes: BTreeMap<String, NodeState>,
+    hung_in: BTreeMap<u64, String>,
     untried_for: u32,
     restarted: BTreeSet<u32>,
     tokens: BTreeSet<String>,
@@ -194,6 +196,8 @@ pub struct Volume {
     pub damaged: bool,
     /// The log can be read, but etcd ends of what it finds behind it.
     pub broken: bool,
+    /// No write to it ends: whoever runs on it hangs.
+    pub stalled: bool,
 }
 
 /// etcd's data: whose it is, and how long its log is. Logs of one cluster are prefixes of each other.
@@ -265,6 +269,8 @@ pub struct Process {
     pub connected: Timestamp,
     /// The members as it knows them.
     pub view: Vec<Member>,
+    /// It answers, and takes part in nothing.
+    pub hung: bool,
 }
 
 /// An etcd cluster.
@@ -330,6 +336,7 @@ impl World {
             upkeep: space::Upkeep::default(),
             sluggish: BTreeSet::new(),
             nodes: BTreeMap::new(),
+            hung_in: BTreeMap::new(),
             untried_for: 0,
             restarted: BTreeSet::new(),
             tokens: BTreeSet::new(),
@@ -380,7 +387,7 @@ impl World {
             let voters = cluster.members.iter().filter(|member| !member.learner);
             let serving = voters.filter(|voter| {
                 self.process_of(*id, voter.id)
-                    .is_some_and(|process| process.serving)
+                    .is_some_and(|process| process.serving && !process.hung)
             });
             if cluster.leader.is_some() {
                 serving.count()

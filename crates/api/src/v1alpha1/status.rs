@@ -103,6 +103,9 @@ pub struct EtcdClusterStatus {
     /// The member that is being defragmented; written before it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defragmenting: Option<String>,
+    /// Members that were restarted because they hung; written before they are. Whoever hangs again is replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hung: Vec<HangIntent>,
 }
 
 /// A pod template that members are known to run on.
@@ -279,6 +282,22 @@ pub struct Survivor {
     /// UID of its claim.
     #[serde(rename = "claimUID")]
     pub claim_uid: String,
+}
+
+/// Who was restarted because it hung.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HangIntent {
+    /// The member.
+    pub member: String,
+    /// Its ID, hexadecimal.
+    #[serde(rename = "memberID")]
+    pub member_id: String,
+    /// UID of the pod that is restarted.
+    #[serde(rename = "podUID")]
+    pub pod_uid: String,
+    /// When this was written.
+    pub time: Time,
 }
 
 /// Who is leaving.

@@ -20,6 +20,7 @@ pub async fn farewell(gone: &Guarded, ctx: &Context) {
     let uid = cluster.uid().unwrap_or_default();
     ctx.found_right.remember(&uid, None);
     ctx.compared.forget(&uid);
+    ctx.watched.forget(&uid);
     tracing::info!(namespace, name, "the object is gone");
     let event = Event {
         reason: Reason::ClusterDeleted,

@@ -6,6 +6,7 @@ mod homes;
 mod kubernetes;
 mod members;
 mod problem;
+mod stalls;
 pub(crate) mod template;
 
 use std::collections::BTreeMap;
@@ -64,6 +65,7 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         etcd: Etcd::default(),
     };
     members::look(&mut observed, cluster, ctx).await;
+    stalls::look(&mut observed, cluster, ctx).await;
     hashes::look(&mut observed, cluster, ctx).await;
     homes::look(&mut observed, cluster, ctx).await;
     classes::look(&mut observed, cluster, ctx).await;

@@ -8,7 +8,8 @@ use api::{EtcdVersion, Reason};
 use gate::{Action, Grant, Report, State};
 
 use crate::cluster::{
-    bootstrap, corrupt, maintain, patience, recover, replace, rollout, shrink, storage, versions,
+    bootstrap, corrupt, hang, maintain, patience, recover, replace, rollout, shrink, storage,
+    versions,
 };
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{
@@ -32,6 +33,8 @@ const RULES: &[Rule] = &[
     remove_lost,
     // Whoever cannot come back makes room for a new member before anything else waits for it.
     replace::decide,
+    // One that hangs counts for nothing, and everything else would wait for it.
+    hang::decide,
     // A database that is full keeps everybody from writing; it waits for nobody but members that come or go.
     maintain::relieve,
     // What has begun is brought to an end before anything else is begun.
@@ -47,11 +50,13 @@ const RULES: &[Rule] = &[
     let_through,
     promote,
     rollout::begin,
+    hang::wait,
     incomplete,
     storage::grow,
     refused,
     debug,
     shrink::departing,
+    hang::forget,
     // Only where nothing else is to be done.
     maintain::tidy_up,
     maintain::exhausted,
@@ -121,6 +126,7 @@ pub(crate) fn describe(pod: &Pod) -> String {
     use crate::observed::Process;
     match (&pod.problem, &pod.process) {
         (_, Process::Serving(serving)) if serving.leader == 0 => "serves without a leader".into(),
+        (_, Process::Serving(_)) if pod.stall.is_some() => "serves but does not keep up".into(),
         (_, Process::Serving(_)) => "serves".into(),
         (_, Process::Held(report)) => format!("waits at the gate ({})", report.detail),
         (_, Process::Starting) => "runs but does not serve yet".into(),

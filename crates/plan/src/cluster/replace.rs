@@ -6,7 +6,7 @@ use api::Reason;
 use api::v1alpha1::status::RetireIntent;
 
 use crate::cluster::membership::{MAX_LAG, can_lose, starting};
-use crate::cluster::{corrupt, shrink};
+use crate::cluster::{corrupt, hang, shrink};
 use crate::decision::{Decision, SOON, Step};
 use crate::observed::{
     Leaving, Member, MemberList, NodeState, Observed, Pod, Process, format_id, parse_id, quorum,
@@ -32,6 +32,9 @@ pub(crate) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Op
     }
     if let Some(late) = late(observed, member) {
         return Some(late);
+    }
+    if let Some(hangs) = hang::diagnose(observed, ordinal, member) {
+        return Some(hangs);
     }
     if observed.serving_as(member.id).is_some() {
         return None;

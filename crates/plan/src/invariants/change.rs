@@ -3,7 +3,7 @@
 use api::v1alpha1::cluster::Retention;
 use manifests::Template;
 
-use super::{Violation, ensure};
+use super::{Violation, ensure, hang};
 use crate::observed::{Latched, Observed, Pod, Process, parse_id, quorum};
 
 /// Pods that are made anew get what is proven; anything else only for a trial that was written down.
@@ -114,6 +114,9 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
     let Some(member) = observed.member_of(ordinal) else {
         return ensure(pod.is_unstarted(), Violation::Unknown);
     };
+    if hang::is_written(observed, uid) {
+        return hang::check_restart(observed, member);
+    }
     ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
     ensure(
         !list.learners().any(|learner| learner.id != member.id),

@@ -1,6 +1,6 @@
 //! What must hold for the replacement of a member that cannot come back.
 
-use super::{Violation, ensure, keeps_quorum, maintain};
+use super::{Violation, ensure, hang, keeps_quorum, maintain};
 use crate::observed::{MemberList, NodeState, Observed, Pod, Process};
 
 /// Removed is only who is known to be unable to return, and whom the others can do without.
@@ -13,8 +13,9 @@ pub(super) fn check_removal(
     let runs = observed.serving_as(id).is_some();
     let outvoted = maintain::is_outvoted(observed, list, id);
     let dead = !runs && is_dead(observed, ordinal);
+    let hangs = hang::hangs_again(observed, id, ordinal);
     ensure(
-        dead || outvoted || is_late(observed, id),
+        dead || outvoted || hangs || is_late(observed, id),
         Violation::Unknown,
     )?;
     let other = observed.open_grant().is_some_and(|open| open != ordinal);

@@ -4,7 +4,7 @@ use api::Reason;
 use api::conditions::{ConditionType, Verdict};
 use gate::State;
 
-use crate::cluster::{describe, maintain};
+use crate::cluster::{describe, hang, maintain};
 use crate::decision::{Decision, Step};
 use crate::observed::{Alarm, AlarmKind, MemberList, Observed, Pod, Process, format_id, quorum};
 use crate::status::Outcome;
@@ -145,6 +145,7 @@ fn complaints(
         Outcome::Foreign(what) => all.push((Reason::ForeignObject, foreign(what))),
         Outcome::Done | Outcome::NotNow(_) => {}
     }
+    all.extend(hang::complaints(observed));
     let intent = observed.cluster.intent.as_ref();
     let size = intent.map_or(u32::MAX, |intent| intent.size);
     for (ordinal, pod) in &observed.pods {
@@ -159,7 +160,7 @@ fn complaints(
         }
     }
     let voters = observed.etcd.members.iter().flat_map(MemberList::voters);
-    for voter in voters.filter(|voter| !observed.is_healthy(voter)) {
+    for voter in voters.filter(|v| !observed.is_healthy(v) && observed.hangs(v).is_none()) {
         let Some(ordinal) = observed.ordinal_of(voter) else {
             continue;
         };

@@ -194,6 +194,7 @@ impl Scene {
             recovery: None,
             compacted: self.compacted,
             defragmenting: self.defragmenting.map(|n| names::member(NAME, n)),
+            hung: Vec::new(),
         }
     }
 
@@ -280,6 +281,7 @@ impl Scene {
                     grant: self.grant(ordinal, slot),
                     fence: None,
                     process: self.process((ordinal, slot), &ids, leader, templates),
+                    stall: None,
                 };
                 (ordinal, pod)
             });

@@ -80,6 +80,7 @@ impl World {
                 serving: true,
                 connected: self.now,
                 view: members.to_vec(),
+                hung: false,
             }),
             node: Some(format!("node-of-{ordinal}")),
             frozen: false,

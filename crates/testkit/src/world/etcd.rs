@@ -60,7 +60,7 @@ impl World {
         let voters = cluster.members.iter().filter(|member| !member.learner);
         voters
             .map(|v| v.id)
-            .filter(|v| self.process_of(id, *v).is_some())
+            .filter(|v| self.process_of(id, *v).is_some_and(|p| !p.hung))
             .collect()
     }
 
@@ -103,6 +103,7 @@ impl World {
 
     pub(super) fn start(&mut self, ordinal: u32, data: Data, view: Vec<Member>) {
         let minor = self.pods.get(&ordinal).map_or(0, |pod| pod.template.minor);
+        let hung = self.is_stalled(ordinal);
         let process = Process {
             cluster: data.cluster,
             member: data.member,
@@ -110,6 +111,7 @@ impl World {
             serving: false,
             connected: self.now,
             view,
+            hung,
         };
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             pod.container = Container::Etcd(process);
@@ -290,7 +292,8 @@ impl World {
         };
         let head = self.log_of(id, leader);
         for member in &members {
-            let takes = self.process_of(id, member.id).is_some() && !self.is_busy(member.id);
+            let process = self.process_of(id, member.id);
+            let takes = process.is_some_and(|p| !p.hung) && !self.is_busy(member.id);
             if takes && self.rng.chance(70) {
                 let log = self.log_of(id, member.id);
                 self.set_log(id, member.id, head.min(log + BATCH));
@@ -311,7 +314,7 @@ impl World {
         let (members, removed) = (cluster.members.clone(), cluster.removed.clone());
         let ordinals: Vec<u32> = self
             .live()
-            .filter(|(_, p)| p.cluster == id)
+            .filter(|(_, p)| p.cluster == id && !p.hung)
             .map(|(ordinal, _)| ordinal)
             .collect();
         for ordinal in ordinals {

@@ -164,7 +164,7 @@ impl World {
                 created: pod.created,
                 resolvable: !matches!(pod.container, Container::Down),
                 terminating: pod.terminating,
-                ready: matches!(process, Process::Serving(_)),
+                ready: matches!(&process, Process::Serving(s) if s.reads == Some(true)),
                 problem: (pod.template.bad || pod.refuses)
                     .then(|| "ImagePullBackOff: no such image".to_owned()),
                 broken: self.ends_again(*ordinal, pod),
@@ -177,6 +177,7 @@ impl World {
                 grant: pod.grant.clone(),
                 fence: pod.template.fence,
                 process,
+                stall: None,
             };
             (*ordinal, seen)
         })
@@ -211,7 +212,7 @@ impl World {
             applied_index: log,
             errors: self.observe_alarms(),
             view: Some(process.view.iter().map(|member| member.id).collect()),
-            reads: Some(self.has_quorum(process.cluster)),
+            reads: Some(self.has_quorum(process.cluster) && !process.hung),
             // 3.5 does not tell.
             storage: storage.min().filter(|_| process.minor > 5),
             downgrade: cluster.and_then(|cluster| cluster.downgrade),
@@ -232,7 +233,10 @@ impl World {
     fn observe_list(&self) -> Option<MemberList> {
         let (id, cluster) = self.clusters.iter().find(|(id, cluster)| {
             let mut members = cluster.members.iter();
-            let serves = |id: u64, member| self.process_of(id, member).is_some_and(|p| p.serving);
+            let serves = |id: u64, member| {
+                let process = self.process_of(id, member);
+                process.is_some_and(|p| p.serving && !p.hung)
+            };
             self.has_quorum(**id) && members.any(|member| serves(**id, member.id))
         })?;
         Some(MemberList {

@@ -164,6 +164,7 @@ impl World {
             data: Some(data),
             damaged: false,
             broken: false,
+            stalled: false,
         };
         self.claims.insert(
             ordinal,

@@ -248,6 +248,7 @@ impl World {
 
     /// A member is removed; where data differs it must not be one of the majority.
     pub(super) fn note_removal(&mut self, cluster: u64, member: u64) {
+        self.note_hung_removal(cluster, member);
         let serves = self.process_of(cluster, member).is_some();
         let members = self.clusters.get(&cluster).map(|c| c.members.clone());
         let members = members.unwrap_or_default();

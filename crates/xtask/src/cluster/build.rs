@@ -1,6 +1,7 @@
 //! Compiling everything the cluster is made of from its Go modules, once. A finished program is never touched again; an
 //! interrupted build goes on where it stopped.
 
+pub(crate) mod failpoints;
 mod go;
 
 use std::fs;
@@ -60,6 +61,7 @@ pub(crate) fn ensure(layout: &Layout, kubernetes: &str) -> Result<()> {
     for version in ETCDS.into_iter().chain(EARLIER_ETCDS) {
         build_etcd(layout, version)?;
     }
+    failpoints::ensure(layout)?;
     install(layout, "coredns", COREDNS, "github.com/coredns/coredns", "")?;
     let version = format!("-X helm.sh/helm/v4/internal/version.version=v{HELM}");
     install(layout, "helm", HELM, "helm.sh/helm/v4/cmd/helm", &version)?;

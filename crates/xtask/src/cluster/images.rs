@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::build::{COREDNS, EARLIER_ETCDS, ETCDS, PAUSE};
+use super::build::{COREDNS, EARLIER_ETCDS, ETCDS, PAUSE, failpoints};
 use super::state::Layout;
 use crate::image::{Image, write_archive};
 
@@ -85,6 +85,7 @@ fn images(layout: &Layout) -> Vec<Wanted> {
             ],
         });
     }
+    images.push(with_failpoints(layout));
     images.push(Wanted {
         file: format!("etcd-bitnami-{BITNAMI_ETCD}"),
         image: bitnami(&etcd_tools(layout, BITNAMI_ETCD)),
@@ -95,6 +96,20 @@ fn images(layout: &Layout) -> Vec<Wanted> {
 
 fn etcd_tools(layout: &Layout, version: &str) -> [(&'static str, PathBuf); 3] {
     ["etcd", "etcdctl", "etcdutl"].map(|tool| (tool, layout.bin(tool, version)))
+}
+
+/// For stories of disks that stall; the tools beside it are those of the release.
+fn with_failpoints(layout: &Layout) -> Wanted {
+    let (tool, version) = (failpoints::TOOL, failpoints::RELEASE);
+    let mut tools = etcd_tools(layout, version);
+    if let Some((_, path)) = tools.first_mut() {
+        *path = layout.bin(tool, version);
+    }
+    Wanted {
+        file: format!("{tool}-{version}"),
+        image: image(format!("localhost/{tool}:v{version}"), &tools),
+        aliases: Vec::new(),
+    }
 }
 
 /// Programs in `/usr/local/bin`, where the official etcd image has them too; the first one is started.

@@ -377,5 +377,6 @@ fn describe_pod(pod: &ApiPod, revision: Option<&str>) -> Pod {
         grant: grant.and_then(|text| serde_json::from_str(text).ok()),
         fence: annotation(gate::FENCE_ANNOTATION).and_then(|fence| fence.parse().ok()),
         process: Process::Unknown,
+        stall: None,
     }
 }

@@ -1,0 +1,216 @@
+//! Members that run and do not keep up, mostly because of the disk below them. While a quorum of the others is healthy
+//! such a member is restarted once, which is written down before; if it hangs again it is replaced
+//! ([`super::replace`]), and comes back on another volume. If that is no better, a person is told.
+
+use api::Reason;
+use api::v1alpha1::status::HangIntent;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::cluster::shrink;
+use crate::decision::{Decision, LATER, Step};
+use crate::observed::{Latched, Member, MemberList, Observed, Stall, format_id, quorum};
+
+/// Whoever hangs again within so many seconds was not helped by its restart.
+const PROBATION: i64 = 600;
+/// Whoever took the place of one that hung is not replaced for the same within so many seconds.
+const REPRIEVE: i64 = 3600;
+/// A stall is worth a word when it has lasted so many seconds.
+const NOTED: i64 = 10;
+
+/// The first time it is written down, the second time it is restarted; what comes after is a replacement.
+pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    if !is_calm(observed, list) {
+        return None;
+    }
+    hanging(observed, list).find_map(|(ordinal, member, stall)| {
+        let mut others = list.voters().filter(|voter| voter.id != member.id);
+        let away = others.any(|voter| observed.is_away(voter));
+        if away || !can_spare(observed, list, member) {
+            return None;
+        }
+        let pod = observed.pods.get(&ordinal)?;
+        let name = observed.member_name(ordinal);
+        let what = stall.describe(observed.now);
+        match before(observed, ordinal, member) {
+            Before::Nothing => {
+                let intent = HangIntent {
+                    member: name.clone(),
+                    member_id: format_id(member.id),
+                    pod_uid: pod.uid.clone(),
+                    time: Time(observed.now),
+                };
+                let why = format!("{name} does not keep up and is to be restarted: {what}");
+                Some(write_down(observed, &intent, &why))
+            }
+            Before::Written(intent) if intent.pod_uid == pod.uid => {
+                let (ordinal, uid) = (ordinal, pod.uid.clone());
+                let why = format!("restarting {name}, which does not keep up: {what}");
+                let step = Step::RestartPod { ordinal, uid };
+                Some(Decision::act(step, Reason::MemberHangs, why))
+            }
+            Before::Written(_) | Before::Replaced(_) => None,
+        }
+    })
+}
+
+/// Why a member is replaced though it runs: it hangs, and a restart did not help.
+pub(super) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Option<String> {
+    let list = observed.etcd.members.as_ref()?;
+    let stall = observed.hangs(member)?;
+    let pod = observed.pods.get(&ordinal)?;
+    let Before::Written(intent) = before(observed, ordinal, member) else {
+        return None;
+    };
+    let again = intent.pod_uid != pod.uid;
+    (again && is_undisturbed(observed, list) && can_spare(observed, list, member)).then(|| {
+        let what = stall.describe(observed.now);
+        format!("it hangs again after a restart: {what}")
+    })
+}
+
+/// Until something can be done about it nothing else is begun.
+pub(super) fn wait(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let voters = list.voters().filter_map(|voter| {
+        let ordinal = observed.ordinal_of(voter)?;
+        let stall = observed.pods.get(&ordinal)?.stall.as_ref()?;
+        Some(format!(
+            "{} does not keep up: {}",
+            observed.member_name(ordinal),
+            stall.describe(observed.now)
+        ))
+    });
+    let why = voters.into_iter().next()?;
+    Some(Decision::wait(Reason::MemberHangs, why, LATER))
+}
+
+/// What was tried is forgotten once it has helped for long enough.
+pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let hung = &observed.cluster.latched.hung;
+    let stale = hung.iter().find(|intent| !is_fresh(observed, intent))?;
+    let mut latched = observed.cluster.latched.clone();
+    latched.hung.retain(|intent| intent != stale);
+    let why = format!("{} has kept up since its restart", stale.member);
+    Some(Decision::act(
+        Step::Latch(latched),
+        Reason::MemberHangs,
+        why,
+    ))
+}
+
+/// What is wrong, what is done about it, and what a person can do.
+pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
+    let list = observed.etcd.members.as_ref();
+    let voters = list.into_iter().flat_map(MemberList::voters);
+    let complaints = voters.filter_map(|voter| {
+        let ordinal = observed.ordinal_of(voter)?;
+        let pod = observed.pods.get(&ordinal).filter(|pod| !pod.terminating)?;
+        let stall = pod.stall.as_ref().filter(|stall| {
+            let lasts = observed.now.duration_since(stall.since).as_secs();
+            lasts >= NOTED
+        })?;
+        let next = match before(observed, ordinal, voter) {
+            _few if !can_spare(observed, list?, voter) => {
+                "nothing is done while the others are no healthy quorum; look at the disk below its volume".to_owned()
+            }
+            Before::Nothing => "if it stays so it is restarted once".to_owned(),
+            Before::Written(intent) if intent.pod_uid == pod.uid => "it is being restarted".to_owned(),
+            Before::Written(intent) => format!(
+                "it was restarted once at {}, and is replaced if it stays so; look at the disk below its volume",
+                intent.time.0
+            ),
+            Before::Replaced(intent) => format!(
+                "its place was taken anew after {}, and it is no better: look at the node and at the class of its volume",
+                intent.time.0
+            ),
+        };
+        let name = observed.member_name(ordinal);
+        let what = stall.describe(observed.now);
+        let text = format!("{name} does not keep up: {what}; {next}");
+        Some((Reason::MemberHangs, text))
+    });
+    complaints.collect()
+}
+
+/// What was done about it before.
+enum Before<'a> {
+    Nothing,
+    Written(&'a HangIntent),
+    /// Another member of this name was restarted and then replaced.
+    Replaced(&'a HangIntent),
+}
+
+fn before<'a>(observed: &'a Observed, ordinal: u32, member: &Member) -> Before<'a> {
+    let name = observed.member_name(ordinal);
+    let mut hung = observed.cluster.latched.hung.iter();
+    match hung.find(|intent| intent.member == name && is_fresh(observed, intent)) {
+        None => Before::Nothing,
+        Some(intent) if intent.member_id == format_id(member.id) => Before::Written(intent),
+        Some(intent) => Before::Replaced(intent),
+    }
+}
+
+fn is_fresh(observed: &Observed, intent: &HangIntent) -> bool {
+    let age = observed.now.duration_since(intent.time.0).as_secs();
+    let mut members = observed.etcd.members.iter().flat_map(|list| &list.members);
+    let listed = members.any(|member| format_id(member.id) == intent.member_id);
+    age < if listed { PROBATION } else { REPRIEVE }
+}
+
+fn hanging<'a>(
+    observed: &'a Observed,
+    list: &'a MemberList,
+) -> impl Iterator<Item = (u32, &'a Member, &'a Stall)> {
+    let size = observed.cluster.intent.as_ref().map_or(0, |i| i.size);
+    list.voters().filter_map(move |voter| {
+        let ordinal = observed.ordinal_of(voter).filter(|n| *n < size)?;
+        Some((ordinal, voter, observed.hangs(voter)?))
+    })
+}
+
+/// The others are a healthy quorum, and nobody is about to leave them.
+fn can_spare(observed: &Observed, list: &MemberList, member: &Member) -> bool {
+    let others = list.voters().filter(|voter| voter.id != member.id);
+    let well = others.filter(|voter| observed.is_healthy(voter) && !observed.is_away(voter));
+    well.count() >= quorum(list.voters().count())
+}
+
+/// Nobody joins, and nothing is tried.
+fn is_undisturbed(observed: &Observed, list: &MemberList) -> bool {
+    let latched = &observed.cluster.latched;
+    !is_trying(observed)
+        && latched.defragmenting.is_none()
+        && !latched.renewing
+        // One that was added waits until every voter lists it, which one that hangs never will.
+        && list.learners().all(Member::is_unstarted)
+        && observed.open_grant().is_none()
+}
+
+/// Somebody is about to be restarted, or tries what is not proven. Who was made anew on what is proven has nothing left
+/// to try, though it still stands there.
+fn is_trying(observed: &Observed) -> bool {
+    let latched = &observed.cluster.latched;
+    latched.trial.as_ref().is_some_and(|trial| {
+        let proven = latched.proven.as_ref();
+        let plain = proven.is_some_and(|proven| proven.template == trial.template);
+        let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member);
+        let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+        let done = pod.is_some_and(|pod| pod.template == trial.template && !pod.terminating);
+        !(plain && done)
+    })
+}
+
+/// Nor does anybody leave.
+fn is_calm(observed: &Observed, list: &MemberList) -> bool {
+    is_undisturbed(observed, list) && !shrink::is_under_way(observed)
+}
+
+fn write_down(observed: &Observed, intent: &HangIntent, why: &str) -> Decision {
+    let mut hung = observed.cluster.latched.hung.clone();
+    hung.retain(|other| other.member != intent.member);
+    hung.push(intent.clone());
+    let latched = Latched {
+        hung,
+        ..observed.cluster.latched.clone()
+    };
+    Decision::act(Step::Latch(latched), Reason::MemberHangs, why)
+}

@@ -1,0 +1,72 @@
+//! What must hold for members that hang: a restart before a replacement, and a healthy quorum of the others for both.
+
+use super::{Violation, ensure, keeps_quorum};
+use crate::observed::{Latched, Member, Observed, parse_id};
+
+/// Written down is only who is seen to hang, in the pod that it hangs in: the next pod of that name is the proof that it
+/// was restarted.
+pub(super) fn check_written(observed: &Observed, new: &Latched) -> Result<(), Violation> {
+    let old = &observed.cluster.latched.hung;
+    for intent in new.hung.iter().filter(|intent| !old.contains(intent)) {
+        let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+        let id = parse_id(&intent.member_id);
+        let member = list.voters().find(|voter| Some(voter.id) == id);
+        let member = member.ok_or(Violation::Unknown)?;
+        ensure(observed.hangs(member).is_some(), Violation::Unknown)?;
+        let ordinal = observed.ordinal_of(member).ok_or(Violation::Unknown)?;
+        let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
+        let exact = pod.uid == intent.pod_uid && observed.member_name(ordinal) == intent.member;
+        ensure(
+            exact && intent.time.0 <= observed.now,
+            Violation::NotAskedFor,
+        )?;
+        ensure(keeps_quorum(observed, list, member.id), Violation::Quorum)?;
+    }
+    Ok(())
+}
+
+/// It was written down that the member in this very pod hangs.
+pub(super) fn is_written(observed: &Observed, uid: &str) -> bool {
+    let latched = &observed.cluster.latched;
+    let tries = latched.trial.as_ref().is_some_and(|t| t.pod_uid == uid);
+    !tries && latched.hung.iter().any(|intent| intent.pod_uid == uid)
+}
+
+/// One that hangs takes no part, so a quorum of the others is enough; but nothing else is under way.
+pub(super) fn check_restart(observed: &Observed, member: &Member) -> Result<(), Violation> {
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    ensure(observed.hangs(member).is_some(), Violation::Unknown)?;
+    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    ensure(
+        list.learners().all(Member::is_unstarted),
+        Violation::Learner,
+    )?;
+    // Whoever was written down for a restart is back from it, on what is proven.
+    let latched = &observed.cluster.latched;
+    let back = latched.trial.as_ref().is_none_or(|trial| {
+        let mut pods = observed.pods.iter().filter(|(_, pod)| !pod.terminating);
+        let proven = latched.proven.as_ref().map(|proven| &proven.template);
+        proven == Some(&trial.template)
+            && pods.any(|(ordinal, pod)| {
+                observed.member_name(*ordinal) == trial.member && pod.template == trial.template
+            })
+    });
+    ensure(back, Violation::NotAskedFor)?;
+    let mut others = list.voters().filter(|voter| voter.id != member.id);
+    let away = others.any(|voter| observed.is_away(voter));
+    ensure(!away, Violation::Quorum)?;
+    ensure(keeps_quorum(observed, list, member.id), Violation::Quorum)
+}
+
+/// It hangs, and another pod of its name was made since that was written down of this very member.
+pub(super) fn hangs_again(observed: &Observed, id: u64, ordinal: u32) -> bool {
+    let Some(pod) = observed.pods.get(&ordinal) else {
+        return false;
+    };
+    let member = observed.member_of(ordinal).filter(|m| m.id == id);
+    let hung = &observed.cluster.latched.hung;
+    member.is_some_and(|member| observed.hangs(member).is_some())
+        && hung
+            .iter()
+            .any(|intent| parse_id(&intent.member_id) == Some(id) && intent.pod_uid != pod.uid)
+}
