@@ -84,7 +84,7 @@ fn a_person_is_told_what_its_disk_does_and_what_is_done() {
         let degraded = conditions.iter().find(|c| c.type_ == "Degraded");
         told.extend(degraded.map(|c| (c.reason.clone(), c.message.clone())));
     }
-    let disk = "db-1 does not keep up: its disk has ended no write since ";
+    let disk = "db-1 does not keep up: it has ended no write to its disk since ";
     for next in [
         "if it stays so it is restarted once",
         "it was restarted once at ",
@@ -95,8 +95,8 @@ fn a_person_is_told_what_its_disk_does_and_what_is_done() {
         assert!(found, "nobody said {next:?}: {told:?}");
     }
     for words in [
-        "restarted db-1, which did not keep up: its disk has ended no write since ",
-        "it hangs again after a restart: its disk has ended no write since ",
+        "restarted db-1, which did not keep up: it has ended no write to its disk since ",
+        "it hangs again after a restart: it has ended no write to its disk since ",
     ] {
         let found = events.iter().any(|text| text.contains(words));
         assert!(found, "no event says {words:?}: {events:?}");
