@@ -1,6 +1,5 @@
 //! Tests of the tests: operators that treat members that hang wrongly, in one way each. Every one of them is caught by
 //! the check before the act, and where its mistake can do harm also by what the world records when that check is off.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use api::v1alpha1::status::{HangIntent, RetireIntent};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -141,7 +140,7 @@ fn a_restart_too_early_is_refused() {
     stories(restarts_too_early, false).assert_refused(&Violation::Unknown);
 }
 
-/// Five voters of whom two hang and one is gone: a third restart would do no good, and the last quorum is needed.
+/// Of three voters one hangs, and when that is known another one does not answer.
 #[test]
 fn a_restart_without_a_quorum_of_the_others_is_refused() {
     let mut caught = Caught::default();

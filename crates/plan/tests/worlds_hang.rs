@@ -1,7 +1,11 @@
 //! Stories of members that run and do not keep up, in the simulated Kubernetes and etcd.
 
 use api::Reason;
+use api::v1alpha1::status::HangIntent;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use plan::Step;
 use plan::events::decide_events;
+use plan::observed::{Process, format_id};
 use plan::status::Outcome;
 use testkit::Run;
 use testkit::run::{Faults, killed_at_every_write};
@@ -84,7 +88,7 @@ fn a_person_is_told_what_its_disk_does_and_what_is_done() {
         let degraded = conditions.iter().find(|c| c.type_ == "Degraded");
         told.extend(degraded.map(|c| (c.reason.clone(), c.message.clone())));
     }
-    let disk = "db-1 does not keep up: its disk has ended no write since ";
+    let disk = "db-1 does not keep up: it has ended no write to its disk since ";
     for next in [
         "if it stays so it is restarted once",
         "it was restarted once at ",
@@ -95,8 +99,8 @@ fn a_person_is_told_what_its_disk_does_and_what_is_done() {
         assert!(found, "nobody said {next:?}: {told:?}");
     }
     for words in [
-        "restarted db-1, which did not keep up: its disk has ended no write since ",
-        "it hangs again after a restart: its disk has ended no write since ",
+        "restarted db-1, which did not keep up: it has ended no write to its disk since ",
+        "it hangs again after a restart: it has ended no write to its disk since ",
     ] {
         let found = events.iter().any(|text| text.contains(words));
         assert!(found, "no event says {words:?}: {events:?}");
@@ -156,6 +160,39 @@ fn without_a_quorum_of_the_others_nobody_is_touched() {
             assert_eq!(members(&run), before, "size {size}, seed {seed}");
             let now: Vec<String> = (0..size).map(|n| pod(&run, n)).collect();
             assert_eq!(now, pods, "size {size}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn nobody_is_touched_while_others_are_not_heard_of() {
+    for seed in seeds(10) {
+        let mut run = settled(3, 6, seed);
+        run.world.hang(1, true);
+        fall_behind(&mut run);
+        run.world.sleep(40);
+        let seen = run.look();
+        // Before it is written down, before it is restarted, and before it is replaced.
+        for pod_uid in [None, Some(pod(&run, 1)), Some("an earlier pod".to_owned())] {
+            let mut look = seen.clone();
+            let member = look.observed.member_of(1).unwrap();
+            assert!(look.observed.hangs(member).is_some(), "seed {seed}");
+            let intent = |pod_uid| HangIntent {
+                member: "db-1".to_owned(),
+                member_id: format_id(member.id),
+                pod_uid,
+                time: Time(look.observed.now),
+            };
+            look.observed.cluster.latched.hung = pod_uid.map(intent).into_iter().collect();
+            let well = plan::decide(&look.observed);
+            assert!(
+                matches!(well.step, Step::Latch(_) | Step::RestartPod { .. }),
+                "{well:?}"
+            );
+            let other = look.observed.pods.get_mut(&2).unwrap();
+            other.process = Process::Unknown;
+            let decision = plan::decide(&look.observed);
+            assert_eq!(decision.step, Step::Wait, "{decision:?}");
         }
     }
 }

@@ -72,7 +72,12 @@ pub(super) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Op
 pub(super) fn wait(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let voters = list.voters().filter_map(|voter| {
         let ordinal = observed.ordinal_of(voter)?;
-        let stall = observed.pods.get(&ordinal)?.stall.as_ref()?;
+        let pod = observed.pods.get(&ordinal)?;
+        let stall = pod.stall.as_ref()?;
+        // One that is starting needs a moment.
+        if pod.serving().is_none() && !is_noted(observed, stall) {
+            return None;
+        }
         Some(format!(
             "{} does not keep up: {}",
             observed.member_name(ordinal),
@@ -104,10 +109,7 @@ pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
     let complaints = voters.filter_map(|voter| {
         let ordinal = observed.ordinal_of(voter)?;
         let pod = observed.pods.get(&ordinal).filter(|pod| !pod.terminating)?;
-        let stall = pod.stall.as_ref().filter(|stall| {
-            let lasts = observed.now.duration_since(stall.since).as_secs();
-            lasts >= NOTED
-        })?;
+        let stall = pod.stall.as_ref().filter(|s| is_noted(observed, s))?;
         let next = match before(observed, ordinal, voter) {
             _few if !can_spare(observed, list?, voter) => {
                 "nothing is done while the others are no healthy quorum; look at the disk below its volume".to_owned()
@@ -129,6 +131,10 @@ pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
         Some((Reason::MemberHangs, text))
     });
     complaints.collect()
+}
+
+fn is_noted(observed: &Observed, stall: &Stall) -> bool {
+    observed.now.duration_since(stall.since).as_secs() >= NOTED
 }
 
 /// What was done about it before.

@@ -126,10 +126,16 @@ impl Stall {
                 format!("its disk takes {took} s per write (commit of the database)")
             }
             (_, _, Some(_), Some(Writes { count: 0, .. })) => {
-                format!("its disk has ended no write since {}", minute(self.since))
+                format!(
+                    "it has ended no write to its disk since {}",
+                    minute(self.since)
+                )
             }
             (_, _, Some(between), _) => {
-                format!("its disk takes {} s per write", seconds(between))
+                format!(
+                    "it ends a write to its disk every {} s only",
+                    seconds(between)
+                )
             }
             _its_disk_is_well => format!("it has applied nothing since {}", minute(self.since)),
         }
@@ -304,11 +310,11 @@ mod tests {
         assert_eq!(hangs(&slow).as_deref(), Some(words));
         // Where the time is lost outside of what etcd measures.
         let late = [(0, seen(7, 100, 500)), (30, seen(90, 106, 530))];
-        let words = "its disk takes 5 s per write";
+        let words = "it ends a write to its disk every 5 s only";
         assert_eq!(hangs(&late).as_deref(), Some(words));
         // A write that never ends is in no histogram.
         let never = [(0, seen(7, 100, 500)), (40, seen(7, 100, 500))];
-        let words = "its disk has ended no write since 08:00:00 UTC";
+        let words = "it has ended no write to its disk since 08:00:00 UTC";
         assert_eq!(hangs(&never).as_deref(), Some(words));
     }
 

@@ -1,0 +1,71 @@
+//! The process of a member is stopped and answers nothing. Its liveness probe fails, so that is the kubelet's to mend,
+//! and the operator leaves it alone. Only where the pods run on this very machine can a test do that.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use e2e::{LIMIT, Load, MINUTE, Played, comes_true, story, tell, until};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use serde_json::json;
+
+#[test]
+fn a_process_that_answers_nothing_is_restarted_by_kubernetes() -> Played {
+    story(|stage| async move {
+        let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
+        let cluster = stage.create("c", spec).await?;
+        cluster.ready_within(MINUTE * 2).await?;
+        let leader = cluster.leader().await?;
+        let victim = ["c-0", "c-1", "c-2"].into_iter().find(|n| *n != leader);
+        let victim = victim.context("everybody leads")?;
+        let old = cluster.member(victim).await?.status().await?.member_id;
+        let pod = cluster.pods().await?.remove(victim).context("no pod")?;
+        let uid = pod.uid().context("no UID")?;
+        let Some(process) = etcd_of(&uid)? else {
+            tell("SKIPPED: the pods are not on this machine");
+            return Ok(());
+        };
+        let load = Load::start(&cluster).await?;
+        let stopped = Command::new("kill").args(["-STOP", &process]).status()?;
+        ensure!(stopped.success(), "{process} cannot be stopped");
+        let took = until(format!("{victim} runs again"), MINUTE * 4, || async {
+            let pods = cluster.pods().await?;
+            let pod = pods.get(victim).context("no pod")?;
+            ensure!(pod.uid().as_ref() == Some(&uid), "ANOTHER POD");
+            Ok(restarts(pod) > 0 && etcd_of(&uid)?.is_some_and(|now| now != process))
+        })
+        .await?;
+        tell(&format!("restarted after {:.0} s", took.as_secs_f32()));
+        comes_true(&cluster, 3, "3.6.16").await?;
+        load.finish().await?.assert_gap(LIMIT)?;
+        let now = cluster.member(victim).await?.status().await?.member_id;
+        ensure!(now == old, "{victim} was replaced");
+        Ok(())
+    })
+}
+
+fn restarts(pod: &Pod) -> i32 {
+    let status = pod.status.as_ref();
+    let containers = status.and_then(|s| s.container_statuses.as_ref());
+    containers
+        .into_iter()
+        .flatten()
+        .map(|container| container.restart_count)
+        .sum()
+}
+
+/// The process that is etcd in a pod.
+fn etcd_of(uid: &str) -> Result<Option<String>> {
+    let pod = format!("pod{uid}");
+    let is_etcd = |id: &String| {
+        let directory = Path::new("/proc").join(id);
+        let read = |file| fs::read_to_string(directory.join(file)).unwrap_or_default();
+        read("comm").trim() == "etcd" && read("cgroup").contains(&pod)
+    };
+    let names =
+        fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let ids = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    Ok(ids.into_iter().find(is_etcd))
+}
