@@ -2,6 +2,7 @@
 
 use api::Reason;
 use api::v1alpha1::status::Phase;
+use gate::State;
 
 use crate::decision::{Decision, Step};
 use crate::observed::{AlarmKind, Observed};
@@ -55,7 +56,11 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         ),
         Step::RemoveMember { ordinal, id, .. } => (
             Reason::MemberRemoved,
-            format!("removed {} ({id:x}), whose data is gone", name(ordinal)),
+            format!(
+                "removed {} ({id:x}), {}",
+                name(ordinal),
+                why_removed(observed, *ordinal)
+            ),
         ),
         Step::RetireMember { ordinal, id } => {
             (Reason::MemberRemoved, removed(observed, *ordinal, *id))
@@ -154,6 +159,17 @@ fn removed(observed: &Observed, ordinal: u32, id: u64) -> String {
     let why = leaving.find_map(|leaving| leaving.intent.replaced.clone());
     let why = why.unwrap_or_else(|| "fewer are asked for".to_owned());
     format!("removed {} ({id:x}): {why}", observed.member_name(ordinal))
+}
+
+fn why_removed(observed: &Observed, ordinal: u32) -> &'static str {
+    let report = observed.blank(ordinal);
+    match report.map(|report| report.state) {
+        Some(State::RolledBack) => "whose volume was rolled back",
+        Some(State::OtherObject | State::Unidentified | State::Mismatch) => {
+            "whose volume was exchanged for that of another cluster"
+        }
+        Some(State::Empty | State::Damaged | State::Fenced) | None => "whose data is gone",
+    }
 }
 
 fn of_phase(

@@ -212,7 +212,7 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
             | Reason::Expanding
             | Reason::NoSpace
             | Reason::Defragmenting,
-        ) => Phase::Running,
+        ) if old != Some(Phase::Recovering) => Phase::Running,
         (_, Reason::DataDiffers) if old != Some(Phase::Recovering) => Phase::Failed,
         (_, Reason::RollingOut | Reason::RolloutHalted | Reason::Downgrading) => Phase::Upgrading,
         // Data that is taken over on the way onto the gate.

@@ -262,3 +262,23 @@ fn a_stranger_is_reported_left_alone_and_not_counted_on() {
         }
     }
 }
+
+#[test]
+fn data_that_goes_bad_while_a_change_is_tried_on_it_is_no_fault_of_the_change() {
+    for seed in seeds(15) {
+        for later in 0..8 {
+            let mut run = settled(3, 6, seed);
+            run.world.edit(2);
+            let trial = (0..BOUND).find_map(|_| {
+                run.turn();
+                run.world.object.status.trial.clone()
+            });
+            run.turns(later);
+            let member = trial.map(|trial| trial.member).unwrap_or_default();
+            let victim = api::names::ordinal("db", &member).unwrap();
+            run.world.break_volume(victim);
+            settle(&mut run, &format!("{later} later, seed {seed}"));
+            assert_eq!(run.world.healthy_voters(), 3, "{later} later, seed {seed}");
+        }
+    }
+}

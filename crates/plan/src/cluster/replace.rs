@@ -87,13 +87,17 @@ fn why_dead(observed: &Observed, ordinal: u32) -> Option<String> {
     }
 }
 
-/// What etcd says of its data while it ends again and again, on the template that the others serve on: a change that
-/// is tried may well be to blame for it.
+/// What etcd says of its data while it ends again and again, in the release that the others serve: another one that is
+/// tried may well be to blame for it.
 fn broken(observed: &Observed, ordinal: u32) -> Option<&String> {
     let pod = observed.pods.get(&ordinal)?;
     let proven = observed.cluster.latched.proven.as_ref()?;
+    let target = observed.cluster.target.as_ref();
+    let same_release = target.is_some_and(|target| {
+        pod.template == target.template && target.intent.version == proven.version
+    });
     let why = pod.broken.as_ref();
-    why.filter(|_| pod.template == proven.template && !pod.terminating)
+    why.filter(|_| (pod.template == proven.template || same_release) && !pod.terminating)
 }
 
 /// It was written down that this member is to be replaced, and that still holds.

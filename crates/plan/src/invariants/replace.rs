@@ -51,7 +51,13 @@ fn is_dead(observed: &Observed, ordinal: u32) -> bool {
     };
     let broken = observed.pods.get(&ordinal).is_some_and(|pod| {
         let proven = observed.cluster.latched.proven.as_ref();
-        pod.broken.is_some() && proven.is_some_and(|proven| proven.template == pod.template)
+        let target = observed.cluster.target.as_ref();
+        let tried = target.filter(|target| target.template == pod.template);
+        let served = proven.is_some_and(|proven| {
+            let same = tried.is_some_and(|target| target.intent.version == proven.version);
+            proven.template == pod.template || same
+        });
+        pod.broken.is_some() && served
     });
     gone || broken || lost.is_some_and(Option::is_some)
 }
