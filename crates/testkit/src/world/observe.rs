@@ -1,12 +1,15 @@
 //! What an operator sees of the world, and what it fails to see.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use api::{ClusterIntent, EtcdClusterStatus};
 use plan::Observed;
-use plan::observed::{Claim, Cluster, Etcd, MemberList, Objects, Pod, Process, Serving};
+use plan::observed::{
+    Claim, Cluster, Etcd, Latched, MemberList, Objects, Pod, Process, Serving,
+};
 use plan::shape::decide_shape;
-use plan::target::decide_target;
+use plan::target::{Target, decide_target};
 
 use crate::intent::{intent, newest};
 use crate::world::{self, Container, NAME, NAMESPACE, Set, World};
@@ -31,6 +34,30 @@ pub struct Blind {
     pub pods: BTreeSet<u32>,
     /// The member list cannot be had.
     pub list: bool,
+}
+
+thread_local! {
+    /// The last targets. A template is rendered for each, which takes longer than all the rest of a look.
+    static TARGETS: RefCell<VecDeque<(ClusterIntent, Latched, Target)>> = const { RefCell::new(VecDeque::new()) };
+}
+
+fn target_of(intent: &ClusterIntent, latched: &Latched) -> Target {
+    let asked = Latched {
+        storage: latched.storage,
+        proven: latched.proven.clone(),
+        cluster_id: latched.cluster_id.map(|_| 1),
+        ..Latched::default()
+    };
+    TARGETS.with_borrow_mut(|known| {
+        let before = known.iter().find(|k| (&k.0, &k.1) == (intent, &asked));
+        if let Some((_, _, target)) = before {
+            return target.clone();
+        }
+        let target = decide_target(intent, latched);
+        known.push_front((intent.clone(), asked, target.clone()));
+        known.truncate(8);
+        target
+    })
 }
 
 impl World {
@@ -85,7 +112,7 @@ impl World {
             paused: self.object.paused,
             recover: self.object.recover,
             dark_since: plan::status::dark_since(&self.object.status),
-            target: Some(decide_target(&intent, &latched)),
+            target: Some(target_of(&intent, &latched)),
             intent: Ok(intent),
             latched,
         }
