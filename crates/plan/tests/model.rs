@@ -94,30 +94,54 @@ fn dark(name: &'static str, size: u32, policy: OnQuorumLoss) -> Story {
     Story { word, ..story }
 }
 
+fn proved(size: u32) -> Story {
+    dark("quorum lost, proved", size, OnQuorumLoss::FromSurvivor)
+}
+
+fn asked(size: u32) -> Story {
+    dark("quorum lost, a word", size, OnQuorumLoss::Ask)
+}
+
+fn restarted(size: u32) -> Story {
+    changes("rolling restart", size, &[Edit::Pods(1)])
+}
+
 const UP_AND_DOWN: &[Edit] = &[Edit::Size(3), Edit::Size(1)];
 const FURTHER: &[Edit] = &[Edit::Size(5), Edit::Size(3)];
 
+/// The stories of the ordinary run: seconds.
 #[test]
-fn tries() {
-    let most = |mut s: Story| { s.most = 60000; s };
+fn no_order_of_events_does_harm_or_keeps_a_cluster_down() {
+    tried(bootstrap(1), 2, 1);
     tried(bootstrap(3), 0, 0);
     tried(coarse(bootstrap(3)), 0, 1);
     tried(stays(1), 2, 1);
     tried(stays(3), 1, 1);
     tried(stays(5), 1, 0);
     tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 0, 0);
-    tried(changes("rolling restart", 3, &[Edit::Pods(1)]), 0, 0);
-    for (name, policy) in [("quorum lost, proved", OnQuorumLoss::FromSurvivor), ("quorum lost, a word", OnQuorumLoss::Ask)] {
-        tried(dark(name, 3, policy), 0, 0);
-        tried(dark(name, 3, policy), 0, 1);
-        tried(dark(name, 3, policy), 1, 0);
-        tried(dark(name, 5, policy), 0, 0);
+    tried(restarted(3), 1, 1);
+    tried(proved(3), 0, 1);
+    tried(asked(3), 0, 1);
+    tried(proved(3), 1, 0);
+}
+
+/// Minutes: the larger ones, up to five members and two faults.
+#[test]
+fn nor_does_any_in_the_large() {
+    if std::env::var("MODEL").is_err() {
+        return;
     }
+    tried(stays(3), 2, 0);
+    tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 0, 1);
+    tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 1, 0);
+    tried(restarted(3), 2, 0);
+    tried(restarted(5), 1, 0);
+    tried(asked(3), 1, 0);
+    tried(coarse(bootstrap(3)), 1, 0);
+    tried(proved(5), 0, 0);
+    tried(asked(5), 0, 0);
+    tried(coarse(bootstrap(5)), 0, 0);
     tried(changes("3 to 5 to 3", 3, FURTHER), 0, 0);
-    tried(changes("rolling restart", 3, &[Edit::Pods(1)]), 0, 1);
-    tried(most(changes("rolling restart", 3, &[Edit::Pods(1)])), 1, 0);
-    tried(most(coarse(bootstrap(5))), 0, 0);
-    tried(most(stays(3)), 2, 0);
-    tried(most(coarse(bootstrap(3))), 1, 0);
-    tried(most(changes("1 to 3 to 1", 1, UP_AND_DOWN)), 1, 0);
+    tried(stays(5), 1, 1);
+    tried(stays(5), 2, 0);
 }

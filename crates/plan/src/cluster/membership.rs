@@ -299,8 +299,11 @@ pub(super) fn starting(observed: &Observed, ordinal: u32) -> Decision {
 pub(crate) fn is_listed_everywhere(observed: &Observed, list: &MemberList) -> bool {
     let ids: BTreeSet<u64> = list.members.iter().map(|member| member.id).collect();
     list.members.iter().all(|member| {
-        let pod = observed.ordinal_of(member).and_then(|n| observed.pods.get(&n));
-        let runs = pod.is_some_and(|p| matches!(p.process, Process::Starting | Process::Serving(_)));
+        let pod = observed
+            .ordinal_of(member)
+            .and_then(|n| observed.pods.get(&n));
+        let runs =
+            pod.is_some_and(|p| matches!(p.process, Process::Starting | Process::Serving(_)));
         let serving = observed.serving_as(member.id);
         let lists = serving.is_some_and(|serving| serving.view.as_ref() == Some(&ids));
         lists || (member.is_unstarted() && member.learner && !runs)

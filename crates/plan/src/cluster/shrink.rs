@@ -112,17 +112,21 @@ pub(super) fn departing(observed: &Observed, _: &MemberList) -> Option<Decision>
 /// The member with the highest ordinal that is not asked for any more leaves next.
 pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
+    // Whoever was let through and cannot come up keeps nobody waiting: it goes first.
+    let dead = observed
+        .open_grant()
+        .filter(|open| replace::why_dead(observed, *open).is_some());
     let (ordinal, member) = list
         .members
         .iter()
         .filter_map(|member| Some((observed.ordinal_of(member)?, member)))
         .filter(|(ordinal, _)| *ordinal >= size)
-        .max_by_key(|(ordinal, _)| *ordinal)?;
+        .max_by_key(|(ordinal, _)| (Some(*ordinal) == dead, *ordinal))?;
     // The last voter stays until another votes.
     if !list.voters().any(|voter| voter.id != member.id) {
         return None;
     }
-    if let Some(open) = observed.open_grant() {
+    if let Some(open) = observed.open_grant().filter(|_| dead != Some(ordinal)) {
         return Some(starting(observed, open));
     }
     let name = observed.member_name(ordinal);

@@ -18,7 +18,10 @@ impl State {
                 let look = self.world.look_around(&Blind::default());
                 decide(&look.observed).why
             }
-            Move::ActLate => self.late.as_ref().map_or_else(String::new, |l| l.1.why.clone()),
+            Move::ActLate => self
+                .late
+                .as_ref()
+                .map_or_else(String::new, |l| l.1.why.clone()),
             _other => String::new(),
         };
         format!("{what:?} {why}")
@@ -38,7 +41,11 @@ impl<T: Copy> Seen<T> {
 
     fn with<R>(&self, code: u64, act: impl FnOnce(&mut HashMap<u64, T>) -> R) -> Option<R> {
         let shard = usize::try_from(code).unwrap_or(0) % SHARDS;
-        let mut shard = self.shards.get(shard)?.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = self
+            .shards
+            .get(shard)?
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         Some(act(&mut shard))
     }
 

@@ -35,7 +35,8 @@ impl State {
         if self.edits < story.edits.len() {
             all.push(Move::Edit);
         }
-        if story.word && world.object.recover.is_none() && world.object.status.cluster_id.is_some() {
+        let formed = world.object.status.cluster_id.is_some();
+        if story.word && formed && !world.is_word_given() {
             all.push(Move::Word);
         }
         all.extend(silent(world).into_iter().map(Move::Back));

@@ -84,9 +84,17 @@ impl State {
             world.check_writes();
             return self.verdict().map(|()| true);
         }
+        // A change that does not come up is taken back.
+        if decision.reason == Reason::RolloutHalted && world.object.edit != 0 {
+            world.edit(0);
+            return Ok(false);
+        }
         // A cluster that has not formed has nothing to lose, and nobody to say that a node will not come back.
         let young = world.object.status.cluster_id.is_none();
-        let begins = matches!(decision.reason, Reason::StartingPods | Reason::Bootstrapping);
+        let begins = matches!(
+            decision.reason,
+            Reason::StartingPods | Reason::Bootstrapping
+        );
         let lost = matches!(
             decision.reason,
             Reason::QuorumLost | Reason::EtcdUnreachable | Reason::Recovering
@@ -110,13 +118,16 @@ impl State {
                 format!("stuck before it has formed: {why}\n{world:#?}")
             });
         }
-        if world.object.recover.is_none() {
+        if !world.is_word_given() {
             world.approve_recovery();
             return Ok(false);
         }
         // Where nothing is left that can be used, nothing more can be asked for.
         if world.has_remains() {
-            return Err(format!("stuck after the word: {}\n{world:#?}", decision.why));
+            return Err(format!(
+                "stuck after the word: {}\n{world:#?}",
+                decision.why
+            ));
         }
         Ok(true)
     }

@@ -135,7 +135,7 @@ impl Code<'_> {
         self.put(&world.restarted);
         let latched = plan::status::latched(&world.object.status);
         self.latched(&latched);
-        self.put(world.object.recover.is_some());
+        self.put(world.is_word_given());
         match world.dark_since() {
             Some(since) => self.spans(since, &[BLINK, SUSTAINED]),
             None => self.put("light"),

@@ -120,6 +120,12 @@ impl World {
         plan::status::dark_since(&self.object.status).filter(|_| formed)
     }
 
+    /// A person gave the word for the cluster that the status names.
+    pub(crate) fn is_word_given(&self) -> bool {
+        let named = plan::status::latched(&self.object.status).cluster_id;
+        self.object.recover.is_some() && self.object.recover == named
+    }
+
     fn is_listed(&self, cluster: u64, member: u64) -> bool {
         let cluster = self.clusters.get(&cluster);
         cluster.is_some_and(|c| c.members.iter().any(|m| m.id == member))

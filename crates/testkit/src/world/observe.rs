@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use api::{ClusterIntent, EtcdClusterStatus};
 use plan::Observed;
-use plan::observed::{
-    Claim, Cluster, Etcd, Latched, MemberList, Objects, Pod, Process, Serving,
-};
+use plan::observed::{Claim, Cluster, Etcd, Latched, MemberList, Objects, Pod, Process, Serving};
 use plan::shape::decide_shape;
 use plan::target::{Target, decide_target};
 
@@ -192,8 +190,7 @@ impl World {
                 resolvable: !matches!(pod.container, Container::Down),
                 terminating: pod.terminating,
                 ready: matches!(process, Process::Serving(_)),
-                problem: (pod.template.bad || pod.refuses)
-                    .then(|| "ImagePullBackOff: no such image".to_owned()),
+                problem: self.stands_in_its_way(*ordinal, pod),
                 broken: self.ends_again(*ordinal, pod),
                 outdated: self
                     .own_set()
@@ -245,6 +242,14 @@ impl World {
             space: self.observe_space(process, &pod.template.hash),
             hash: None,
         })
+    }
+
+    /// What the scheduler or the kubelet says.
+    fn stands_in_its_way(&self, ordinal: u32, pod: &world::Pod) -> Option<String> {
+        let cannot = pod.template.bad || pod.refuses;
+        let cannot = cannot.then(|| "ImagePullBackOff: no such image".to_owned());
+        let ends = self.ends_again(ordinal, pod);
+        cannot.or_else(|| Some(format!("CrashLoopBackOff: {}", ends?)))
     }
 
     /// etcd ends of its data whenever it starts.
