@@ -265,13 +265,14 @@ impl World {
         usable.count() >= plan::observed::quorum(self.voters(id))
     }
 
-    /// Some volume that can be reached holds data that can be used.
+    /// Some volume that can be reached holds data of one that is a member, and it can be used.
     pub fn has_remains(&self) -> bool {
         self.claims.values().any(|claim| {
             let node = claim.node.as_ref().and_then(|node| self.nodes.get(node));
             let reachable = node.is_none_or(|state| *state == NodeState::Fine);
-            let usable = claim.volume.data.is_some() && !claim.volume.damaged;
-            reachable && usable && !claim.volume.broken
+            let data = claim.volume.data;
+            let listed = data.is_some_and(|data| self.is_listed(data.cluster, data.member));
+            reachable && listed && !claim.volume.damaged && !claim.volume.broken
         })
     }
 }
