@@ -94,6 +94,15 @@ fn dark(name: &'static str, size: u32, policy: OnQuorumLoss) -> Story {
     Story { word, ..story }
 }
 
+/// Only what cannot come back.
+fn losses(size: u32) -> Story {
+    Story {
+        name: "volumes and nodes lost",
+        kinds: &[Kind::Empty, Kind::NodeGone],
+        ..stays(size)
+    }
+}
+
 fn proved(size: u32) -> Story {
     dark("quorum lost, proved", size, OnQuorumLoss::FromSurvivor)
 }
@@ -132,16 +141,17 @@ fn nor_does_any_in_the_large() {
         return;
     }
     tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 1, 0);
-    tried(restarted(3), 2, 0);
-    tried(restarted(5), 1, 0);
-    tried(asked(3), 1, 0);
-    tried(coarse(bootstrap(3)), 1, 0);
     tried(proved(5), 0, 0);
     tried(asked(5), 0, 0);
+    tried(losses(5), 2, 0);
     tried(coarse(bootstrap(5)), 0, 0);
-    tried(changes("3 to 5 to 3", 3, FURTHER), 0, 0);
     tried(stays(5), 1, 1);
+    tried(restarted(5), 1, 0);
+    tried(asked(3), 1, 0);
     tried(stays(3), 2, 0);
+    tried(restarted(3), 2, 0);
+    tried(coarse(bootstrap(3)), 1, 0);
+    tried(changes("3 to 5 to 3", 3, FURTHER), 0, 0);
     tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 0, 1);
     tried(stays(5), 2, 0);
 }

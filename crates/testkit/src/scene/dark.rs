@@ -6,7 +6,7 @@ use api::v1alpha1::status::{RecoveryIntent, Survivor};
 use jiff::{SignedDuration, Timestamp};
 use plan::observed::format_id;
 
-use super::{CLUSTER, STRANGER, Scene, claim_uid};
+use super::{CLUSTER, Claimed, Does, STRANGER, Scene, claim_uid};
 use crate::world::NAME;
 
 /// The life that a recovery begins in every scene.
@@ -104,5 +104,25 @@ impl Dark {
             cluster_id: format_id(CLUSTER),
             survivor,
         })
+    }
+}
+
+impl Scene {
+    /// Its data was deleted on purpose, and nothing is left.
+    pub fn has_ended(&self) -> bool {
+        let nothing_left = self
+            .slots
+            .iter()
+            .all(|slot| slot.does == Does::Absent && slot.claim == Claimed::Absent);
+        self.ending && nothing_left && !self.clients
+    }
+
+    /// The survivor that was chosen serves another cluster, behind the fence.
+    pub fn lives_on(&self) -> bool {
+        let Begun::Chosen(ordinal, _) = self.dark.begun else {
+            return false;
+        };
+        let survivor = (0..).zip(&self.slots).find(|(n, _)| *n == ordinal);
+        survivor.is_some_and(|(_, slot)| slot.does == Does::ServesStranger && slot.fenced)
     }
 }
