@@ -384,7 +384,9 @@ fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violat
         written && ordinal >= size && size > 0,
         Violation::NotAskedFor,
     )?;
-    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    let open = observed.open_grant();
+    let own = open == Some(ordinal) && replace::is_dead(observed, ordinal);
+    ensure(open.is_none() || own, Violation::OpenGrant)?;
     let mut others = list.voters().filter(|voter| voter.id != id);
     ensure(
         others.all(|voter| observed.is_healthy(voter)),

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use api::Reason;
-use api::v1alpha1::cluster::OnQuorumLoss;
+use api::v1alpha1::cluster::{OnQuorumLoss, Retention};
 use plan::Observed;
 use plan::events::{Event, decide_events};
 use plan::observed::{NodeState, Process};
@@ -138,6 +138,24 @@ fn whoever_never_voted_is_no_proof_of_anything() {
         run.turn();
     }
     assert!(seen > 0, "nobody waited");
+}
+
+#[test]
+fn claims_that_were_kept_of_members_that_left_keep_nobody_waiting() {
+    for seed in seeds(10) {
+        let mut run = settled(5, 6, seed);
+        run.world.object.when_scaled = Retention::Retain;
+        run.world.resize(3);
+        settle(&mut run, &format!("smaller, seed {seed}"));
+        assert_eq!(run.world.claims.len(), 5, "seed {seed}");
+        for ordinal in [0, 2] {
+            run.world.set_node(ordinal, NodeState::Deleted);
+        }
+        run.turns(10);
+        run.world.approve_recovery();
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.healthy_voters(), 3, "seed {seed}");
+    }
 }
 
 #[test]

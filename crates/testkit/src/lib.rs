@@ -6,6 +6,7 @@
 //! ones.
 
 pub mod intent;
+pub mod model;
 pub mod mutant;
 pub mod rng;
 pub mod run;

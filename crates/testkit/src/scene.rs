@@ -2,12 +2,14 @@
 //! every small world, for random large ones and for the handful that a status is shown for.
 
 mod ask;
+mod dark;
 mod paint;
 mod upkeep;
 
 use api::v1alpha1::cluster::Retention;
 use gate::State;
 
+pub use dark::{Begun, Dark, FENCE, Word};
 use jiff::{SignedDuration, Timestamp};
 pub use upkeep::{Alarmed, Differs, Fill, QUOTA};
 
@@ -149,6 +151,8 @@ pub struct Slot {
     pub fill: Fill,
     /// What its hash says.
     pub differs: Differs,
+    /// Data of an earlier life is held back in its pod.
+    pub fenced: bool,
 }
 
 /// What is known of the node and the volume of an ordinal.
@@ -205,6 +209,7 @@ impl Slot {
             replaced: false,
             fill: Fill::Roomy,
             differs: Differs::Unasked,
+            fenced: false,
         }
     }
 
@@ -297,6 +302,8 @@ pub struct Scene {
     pub defragmenting: Option<u32>,
     /// Revision up to which the history was forgotten.
     pub compacted: Option<u64>,
+    /// What is known and written down of a lost quorum.
+    pub dark: Dark,
 }
 
 /// How far a trial got.
@@ -386,6 +393,7 @@ impl Scene {
             alarm: Alarmed::No,
             defragmenting: None,
             compacted: None,
+            dark: Dark::default(),
         }
     }
 

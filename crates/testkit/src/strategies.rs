@@ -6,7 +6,7 @@ use api::v1alpha1::cluster::Retention;
 use plan::Observed;
 use proptest::prelude::*;
 
-use crate::scene::{Alarmed, For, HEAD, Made, Scene, Slot, Trial};
+use crate::scene::{Alarmed, Begun, Dark, For, HEAD, Made, Scene, Slot, Trial, Word};
 
 pub use slots::slot;
 
@@ -23,6 +23,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         1 => stopped_scene(),
         1 => adopted_scene(),
         4 => upkeep_scene(),
+        4 => dark_scene(),
     ];
     (
         scene,
@@ -316,6 +317,34 @@ pub fn upkeep_scene() -> impl Strategy<Value = Scene> {
                 edited: trial.is_some(),
                 trial,
                 ..Scene::formed(size, slots)
+            }
+        },
+    )
+}
+
+/// A cluster that lost its quorum, on every step of its recovery, and one in its second life.
+pub fn dark_scene() -> impl Strategy<Value = Scene> {
+    let word = prop::sample::select(vec![Word::None, Word::This, Word::This, Word::Another]);
+    let begun = prop_oneof![
+        3 => Just(Begun::No), 3 => Just(Begun::Yes), 2 => Just(Begun::Over),
+        3 => (0..5_u32, prop::bool::weighted(0.9)).prop_map(|(n, same)| Begun::Chosen(n, same)),
+    ];
+    let seconds = prop::sample::select(vec![None, Some(3), Some(20), Some(70), Some(900)]);
+    let flags = (any::<bool>(), prop::bool::weighted(0.1), any::<bool>());
+    (slots::dark_slots(), word, begun, seconds, flags).prop_map(
+        |(slots, word, begun, seconds, (by_itself, list, clients))| {
+            let size = u32::try_from(slots.len()).unwrap_or(0) | 1;
+            let scene = Scene::formed(size, slots);
+            Scene {
+                list: scene.list && (list || begun == Begun::Over),
+                clients,
+                dark: Dark {
+                    seconds,
+                    word,
+                    by_itself,
+                    begun,
+                },
+                ..scene
             }
         },
     )

@@ -4,11 +4,13 @@
 
 pub mod act;
 mod adopt;
+pub(crate) mod canon;
 mod etcd;
 mod hang;
 mod kubernetes;
 mod lines;
 mod members;
+pub mod moves;
 mod nodes;
 pub mod observe;
 mod others;
@@ -61,6 +63,8 @@ pub struct World {
     /// Pods vanish at random, also in the moment in which another template is about to be tried: a process may then
     /// meet data that it cannot read. It refuses, which harms nobody, and must be led back.
     pub forgiving: bool,
+    /// Where chance would decide, what is worst for us happens.
+    pub contrary: bool,
     /// Edits of the spec whose pods never start.
     pub bad_edits: BTreeSet<u32>,
     /// Most voters of the cluster that were away at once since this was last set to 0.
@@ -327,6 +331,7 @@ impl World {
             kill: None,
             quiet: false,
             forgiving: false,
+            contrary: false,
             bad_edits: BTreeSet::new(),
             most_away: 0,
             tried: BTreeSet::new(),

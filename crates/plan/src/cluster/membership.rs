@@ -13,7 +13,7 @@ use crate::cluster::{
 };
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{
-    Latched, Member, MemberList, Observed, Pod, Proven, format_id, parse_id, quorum,
+    Latched, Member, MemberList, Observed, Pod, Process, Proven, format_id, parse_id, quorum,
 };
 
 /// Entries that a learner may be behind when it is promoted; etcd itself would accept a tenth of the log.
@@ -123,7 +123,6 @@ fn unreachable(observed: &Observed) -> Decision {
 
 /// What a pod is doing, in a few words.
 pub(crate) fn describe(pod: &Pod) -> String {
-    use crate::observed::Process;
     match (&pod.problem, &pod.process) {
         (_, Process::Serving(serving)) if serving.leader == 0 => "serves without a leader".into(),
         (_, Process::Serving(_)) if pod.stall.is_some() => "serves but does not keep up".into(),
@@ -312,16 +311,20 @@ pub(super) fn starting(observed: &Observed, ordinal: u32) -> Decision {
     Decision::wait(Reason::StartingMember, why, patience(observed, ordinal))
 }
 
-/// A joiner believes the first peer that answers, and takes the ID which that peer lists for its URL. A
-/// voter that is late would give it the ID of a member that was removed, so each one must be *seen* to
-/// list exactly what the list says. One that does not answer us may well answer the joiner.
+/// A joiner believes the first peer that answers, voter or not, and takes the ID which that peer lists for its URL. A
+/// member that is late would give it the ID of one that was removed, so each must be *seen* to list exactly what the
+/// list says. One that does not answer us may well answer the joiner; only one that never started answers nobody.
 pub(crate) fn is_listed_everywhere(observed: &Observed, list: &MemberList) -> bool {
     let ids: BTreeSet<u64> = list.members.iter().map(|member| member.id).collect();
-    list.voters().all(|voter| {
-        let view = observed
-            .serving_as(voter.id)
-            .and_then(|serving| serving.view.as_ref());
-        view == Some(&ids)
+    list.members.iter().all(|member| {
+        let pod = observed
+            .ordinal_of(member)
+            .and_then(|n| observed.pods.get(&n));
+        let runs =
+            pod.is_some_and(|p| matches!(p.process, Process::Starting | Process::Serving(_)));
+        let serving = observed.serving_as(member.id);
+        let lists = serving.is_some_and(|serving| serving.view.as_ref() == Some(&ids));
+        lists || (member.is_unstarted() && member.learner && !runs)
     })
 }
 

@@ -234,7 +234,13 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     };
     let ordinal = api::names::ordinal(&observed.cluster.name, &survivor.member);
     let pod = ordinal.and_then(|ordinal| Some((ordinal, observed.pods.get(&ordinal)?)));
-    let data = pod.and_then(|(_, pod)| remains(pod, recovery));
+    // On another claim of that name it is not what was chosen.
+    let same = |ordinal: u32| {
+        let claim = observed.claims.get(&ordinal);
+        claim.is_some_and(|claim| claim.uid == survivor.claim_uid)
+    };
+    let data = pod.filter(|(ordinal, _)| same(*ordinal));
+    let data = data.and_then(|(_, pod)| remains(pod, recovery));
     let (Some((ordinal, pod)), Some(data)) = (pod, data) else {
         let what = pod.map_or_else(|| "has no pod".to_owned(), |(_, pod)| describe(pod));
         let why = format!(

@@ -61,7 +61,7 @@ fn late(observed: &Observed, member: &Member) -> Option<String> {
 }
 
 /// Why nothing can come up for an ordinal on the claim that it has.
-fn why_dead(observed: &Observed, ordinal: u32) -> Option<String> {
+pub(super) fn why_dead(observed: &Observed, ordinal: u32) -> Option<String> {
     let answers = |pod: &Pod| pod.process != Process::Unknown;
     if observed.pods.get(&ordinal).is_some_and(answers) {
         return None;

@@ -109,20 +109,23 @@ pub(super) fn departing(observed: &Observed, _: &MemberList) -> Option<Decision>
     Some(Decision::wait(Reason::RemovingMember, why, LATER))
 }
 
-/// The member with the highest ordinal that is not asked for any more leaves next.
+/// The member with the highest ordinal that is not asked for any more leaves next; one that is dead before it.
 pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
+    // Whoever cannot come back keeps nobody waiting: it goes first, and before all others if it was let through.
+    let is_dead = |ordinal: u32| replace::why_dead(observed, ordinal).is_some();
+    let dead = observed.open_grant().filter(|open| is_dead(*open));
     let (ordinal, member) = list
         .members
         .iter()
         .filter_map(|member| Some((observed.ordinal_of(member)?, member)))
         .filter(|(ordinal, _)| *ordinal >= size)
-        .max_by_key(|(ordinal, _)| *ordinal)?;
+        .max_by_key(|(n, _)| (Some(*n) == dead, is_dead(*n), *n))?;
     // The last voter stays until another votes.
     if !list.voters().any(|voter| voter.id != member.id) {
         return None;
     }
-    if let Some(open) = observed.open_grant() {
+    if let Some(open) = observed.open_grant().filter(|_| dead != Some(ordinal)) {
         return Some(starting(observed, open));
     }
     let name = observed.member_name(ordinal);

@@ -61,11 +61,13 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
 }
 
 /// Whoever has a volume has shown what is on it, or is known to be out of reach: for good, or, where a person gave the
-/// word, for now.
+/// word, for now. The claims above the StatefulSet's replicas were kept of members that left before.
 fn everybody_was_heard(observed: &Observed) -> bool {
     let asked = observed.cluster.recover.is_some()
         && observed.cluster.recover == observed.cluster.latched.cluster_id;
-    observed.claims.iter().all(|(ordinal, claim)| {
+    let kept = |ordinal: u32| observed.objects.replicas.is_some_and(|n| ordinal >= n);
+    let mut claims = observed.claims.iter().filter(|(n, _)| !kept(**n));
+    claims.all(|(ordinal, claim)| {
         let pod = observed.pods.get(ordinal);
         let home = observed.homes.get(ordinal);
         let away = home.is_some_and(|home| match home.state {

@@ -34,7 +34,7 @@ fn is_late(observed: &Observed, id: u64) -> bool {
 
 /// A fact says that what ran there is gone, or has been out of reach for longer than its owner waits; silence alone
 /// is none.
-fn is_dead(observed: &Observed, ordinal: u32) -> bool {
+pub(super) fn is_dead(observed: &Observed, ordinal: u32) -> bool {
     let answers = |pod: &Pod| pod.process != Process::Unknown;
     if observed.pods.get(&ordinal).is_some_and(answers) {
         return false;

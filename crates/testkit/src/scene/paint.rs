@@ -15,8 +15,8 @@ use plan::observed::{
 use plan::target::{Target, decide_target};
 
 use super::{
-    CLUSTER, Claimed, Does, Fate, For, HEAD, LARGE, Listed, Made, OLD, OTHER, SMALL, STRANGER,
-    Scene, Sized, Slot, Trial, UID, claim_uid, member_id, nonce, pod_uid,
+    CLUSTER, Claimed, Does, FENCE, Fate, For, HEAD, LARGE, Listed, Made, OLD, OTHER, SMALL,
+    STRANGER, Scene, Sized, Slot, Trial, UID, claim_uid, member_id, nonce, pod_uid,
 };
 use crate::intent::{intent, newest};
 use crate::world::{NAME, NAMESPACE, peer_url};
@@ -41,8 +41,8 @@ impl Scene {
                 deleting: false,
                 held_by_predecessor: false,
                 paused: self.paused,
-                recover: None,
-                dark_since: None,
+                recover: self.dark.named(),
+                dark_since: self.dark.since(),
                 target: Some(templates.target.clone()),
                 intent: Ok(self.intent()),
                 latched: self.latched(&templates),
@@ -67,6 +67,7 @@ impl Scene {
     pub fn intent(&self) -> ClusterIntent {
         let mut intent = intent(self.size, self.minor);
         intent.allow_intermediate = self.walk;
+        intent.on_quorum_loss = self.dark.policy();
         intent.storage.when_scaled = self.when_scaled;
         intent.storage.when_stopped = self.when_stopped;
         if self.larger {
@@ -152,7 +153,7 @@ impl Scene {
         Latched {
             voters: Vec::new(),
             learners: BTreeMap::new(),
-            incarnation: 1,
+            incarnation: self.dark.life(),
             bootstrap: self.founder.map(|(ordinal, wait)| BootstrapIntent {
                 member: names::member(NAME, ordinal),
                 pod_uid: pod_uid(ordinal),
@@ -190,8 +191,8 @@ impl Scene {
             log_line: self.formed.then_some(self.minor),
             renewing: false,
             ending: self.ending,
-            fence: None,
-            recovery: None,
+            fence: self.dark.fence(),
+            recovery: self.dark.recovery(),
             compacted: self.compacted,
             defragmenting: self.defragmenting.map(|n| names::member(NAME, n)),
             hung: Vec::new(),
@@ -279,7 +280,7 @@ impl Scene {
                     debug: false,
                     told_removed: slot.told.then(|| member_id(ordinal)).into_iter().collect(),
                     grant: self.grant(ordinal, slot),
-                    fence: None,
+                    fence: slot.fenced.then_some(FENCE),
                     process: self.process((ordinal, slot), &ids, leader, templates),
                     stall: None,
                 };

@@ -432,3 +432,45 @@ pub(super) fn kept_slots() -> impl Strategy<Value = Vec<Slot>> {
     ]);
     prop::collection::vec(one, 1..5)
 }
+
+/// What is left of a cluster without a quorum, before and behind a fence.
+pub(super) fn dark_slots() -> impl Strategy<Value = Vec<Slot>> {
+    let does = prop::sample::select(vec![
+        Does::Absent,
+        Does::Unknown,
+        Does::Unknown,
+        Does::Waits(State::Fenced),
+        Does::Waits(State::Fenced),
+        Does::Waits(State::Empty),
+        Does::Waits(State::Damaged),
+        Does::Starts,
+        Does::Leaderless,
+        Does::Serves,
+        Does::ServesStranger,
+    ]);
+    let odd = (prop::bool::weighted(0.1), prop::bool::weighted(0.1));
+    let listed = prop::sample::select(vec![Listed::Voter, Listed::Voter, Listed::New, Listed::No]);
+    let one = (
+        does,
+        listed,
+        fate(),
+        prop::bool::weighted(0.7),
+        odd,
+        grant_of_now(),
+    );
+    let one = one.prop_map(
+        |(does, listed, fate, fenced, (terminating, stuck), grant)| Slot {
+            fate,
+            fenced,
+            terminating,
+            stuck: stuck && does == Does::Unknown,
+            grant,
+            ..Slot::new(does, listed)
+        },
+    );
+    prop::collection::vec(one, 1..6)
+}
+
+fn grant_of_now() -> impl Strategy<Value = For> {
+    prop_oneof![6 => Just(For::Nobody), 1 => Just(For::ThisWait), 1 => Just(For::FormerWait)]
+}

@@ -45,7 +45,7 @@ impl World {
             .map_or(0, |data| data.log)
     }
 
-    fn set_log(&mut self, cluster: u64, member: u64, log: u64) {
+    pub(super) fn set_log(&mut self, cluster: u64, member: u64, log: u64) {
         let ordinal = self.ordinal_of(cluster, member);
         let claim = ordinal.and_then(|ordinal| self.claims.get_mut(&ordinal));
         if let Some(data) = claim.and_then(|claim| claim.volume.data.as_mut()) {
@@ -127,10 +127,11 @@ impl World {
             .clusters
             .values()
             .any(|cluster| cluster.acknowledged > 0);
+        // What cannot be read can never run beside it; that nobody has written yet is asked above.
         let beside = self
             .claims
             .values()
-            .any(|claim| claim.volume.data.is_some());
+            .any(|claim| claim.volume.data.is_some() && !claim.volume.damaged);
         if written || beside {
             self.violate("fork: a bootstrap beside a cluster that has data");
         }
@@ -164,13 +165,7 @@ impl World {
 
     /// etcd joins: it believes the first peer that answers, and takes the ID listed for its URL.
     pub(super) fn start_joining(&mut self, ordinal: u32, initial: &str, cluster: u64) {
-        let voters = self.live_voters(cluster);
-        let pick = self.rng.below(u64::try_from(voters.len()).unwrap_or(1));
-        let peer = usize::try_from(pick).ok().and_then(|pick| voters.get(pick));
-        let view = peer
-            .and_then(|peer| self.process_of(cluster, *peer))
-            .map(|p| p.view.clone());
-        let view = view.unwrap_or_default();
+        let view = self.ask_a_peer(cluster);
         let told: BTreeSet<&str> = initial
             .split(',')
             .filter_map(|entry| entry.split_once('='))
@@ -215,6 +210,23 @@ impl World {
         );
     }
 
+    /// What some member lists, voter or not; of those who are late one, where the world is contrary.
+    fn ask_a_peer(&mut self, cluster: u64) -> Vec<Member> {
+        let mut views: Vec<Vec<Member>> = self
+            .live()
+            .filter(|(_, process)| process.cluster == cluster)
+            .map(|(_, process)| process.view.clone())
+            .collect();
+        let pick = self.rng.below(u64::try_from(views.len()).unwrap_or(1));
+        let ids = |view: &[Member]| view.iter().map(|m| m.id).collect::<Vec<_>>();
+        let listed = self.clusters.get(&cluster).map(|c| ids(&c.members));
+        let late = views.iter().position(|v| Some(ids(v)) != listed);
+        let late = late.filter(|_| self.contrary);
+        let pick = late.or(usize::try_from(pick).ok());
+        let pick = pick.filter(|pick| *pick < views.len());
+        pick.map_or_else(Vec::new, |pick| views.swap_remove(pick))
+    }
+
     fn lay_down(&mut self, ordinal: u32, mut data: Data, view: Vec<Member>) {
         // A joiner takes the format of the others; who founds a cluster, its own.
         let others = self.claims.values().filter_map(|claim| claim.volume.data);
@@ -237,6 +249,10 @@ impl World {
             self.replicate(*id);
             self.announce(*id);
         }
+        self.check_fork();
+    }
+
+    pub(super) fn check_fork(&mut self) {
         let served: BTreeSet<u64> = self
             .live()
             .filter(|(_, p)| p.serving)
@@ -248,7 +264,7 @@ impl World {
     }
 
     /// The shortest log that a quorum would vote for wins.
-    fn elect(&mut self, id: u64) {
+    pub(super) fn elect(&mut self, id: u64) {
         let needed = quorum(self.voters(id));
         let voters = self.live_voters(id);
         let Some(cluster) = self.clusters.get_mut(&id) else {
@@ -344,7 +360,7 @@ impl World {
         }
     }
 
-    fn publish(&mut self, id: u64, member: u64, ordinal: u32) {
+    pub(super) fn publish(&mut self, id: u64, member: u64, ordinal: u32) {
         let members = self
             .clusters
             .get_mut(&id)

@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    fn make_pod(&mut self, ordinal: u32, set: &Set) {
+    pub(super) fn make_pod(&mut self, ordinal: u32, set: &Set) {
         let pod = Pod {
             uid: self.fresh("pod"),
             owner: set.owner.clone(),
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    fn run_pod(&mut self, ordinal: u32) {
+    pub(super) fn run_pod(&mut self, ordinal: u32) {
         let Some(pod) = self.pods.get(&ordinal).filter(|pod| !pod.frozen) else {
             return;
         };
@@ -125,6 +125,24 @@ impl World {
                 }
             }
             Container::Etcd(_) => (),
+        }
+    }
+
+    /// Something would come of [`Self::run_pod`].
+    pub(super) fn can_go(&self, ordinal: u32) -> bool {
+        let Some(pod) = self.pods.get(&ordinal).filter(|pod| !pod.frozen) else {
+            return false;
+        };
+        match &pod.container {
+            Container::Down if pod.terminating || pod.template.bad => false,
+            Container::Down => self.claims.get(&ordinal).is_some_and(|claim| {
+                let starts = judge(&claim.volume, &self.object.uid, &pod.template).is_none();
+                !(starts && claim.volume.broken)
+            }),
+            Container::Waiting(report) => pod.grant.as_ref().is_some_and(|grant| {
+                grant.nonce == report.nonce && self.permits(ordinal, report, grant)
+            }),
+            Container::Etcd(_) => false,
         }
     }
 

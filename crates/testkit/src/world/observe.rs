@@ -1,12 +1,13 @@
 //! What an operator sees of the world, and what it fails to see.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use api::{ClusterIntent, EtcdClusterStatus};
 use plan::Observed;
-use plan::observed::{Claim, Cluster, Etcd, MemberList, Objects, Pod, Process, Serving};
+use plan::observed::{Claim, Cluster, Etcd, Latched, MemberList, Objects, Pod, Process, Serving};
 use plan::shape::decide_shape;
-use plan::target::decide_target;
+use plan::target::{Target, decide_target};
 
 use crate::intent::{intent, newest};
 use crate::world::{self, Container, NAME, NAMESPACE, Set, World};
@@ -31,6 +32,30 @@ pub struct Blind {
     pub pods: BTreeSet<u32>,
     /// The member list cannot be had.
     pub list: bool,
+}
+
+thread_local! {
+    /// The last targets. A template is rendered for each, which takes longer than all the rest of a look.
+    static TARGETS: RefCell<VecDeque<(ClusterIntent, Latched, Target)>> = const { RefCell::new(VecDeque::new()) };
+}
+
+fn target_of(intent: &ClusterIntent, latched: &Latched) -> Target {
+    let asked = Latched {
+        storage: latched.storage,
+        proven: latched.proven.clone(),
+        cluster_id: latched.cluster_id.map(|_| 1),
+        ..Latched::default()
+    };
+    TARGETS.with_borrow_mut(|known| {
+        let before = known.iter().find(|k| (&k.0, &k.1) == (intent, &asked));
+        if let Some((_, _, target)) = before {
+            return target.clone();
+        }
+        let target = decide_target(intent, latched);
+        known.push_front((intent.clone(), asked, target.clone()));
+        known.truncate(8);
+        target
+    })
 }
 
 impl World {
@@ -85,7 +110,7 @@ impl World {
             paused: self.object.paused,
             recover: self.object.recover,
             dark_since: plan::status::dark_since(&self.object.status),
-            target: Some(decide_target(&intent, &latched)),
+            target: Some(target_of(&intent, &latched)),
             intent: Ok(intent),
             latched,
         }
@@ -165,8 +190,7 @@ impl World {
                 resolvable: !matches!(pod.container, Container::Down),
                 terminating: pod.terminating,
                 ready: matches!(&process, Process::Serving(s) if s.reads == Some(true)),
-                problem: (pod.template.bad || pod.refuses)
-                    .then(|| "ImagePullBackOff: no such image".to_owned()),
+                problem: self.stands_in_its_way(*ordinal, pod),
                 broken: self.ends_again(*ordinal, pod),
                 outdated: self
                     .own_set()
@@ -219,6 +243,14 @@ impl World {
             space: self.observe_space(process, &pod.template.hash),
             hash: None,
         })
+    }
+
+    /// What the scheduler or the kubelet says.
+    fn stands_in_its_way(&self, ordinal: u32, pod: &world::Pod) -> Option<String> {
+        let cannot = pod.template.bad || pod.refuses;
+        let cannot = cannot.then(|| "ImagePullBackOff: no such image".to_owned());
+        let ends = self.ends_again(ordinal, pod);
+        cannot.or_else(|| Some(format!("CrashLoopBackOff: {}", ends?)))
     }
 
     /// etcd ends of its data whenever it starts.

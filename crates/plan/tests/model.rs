@@ -1,0 +1,157 @@
+//! Every order of events, for up to five members and two faults: see `testkit::model`. `MODEL=full` tries the large
+//! ones as well.
+#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
+
+use std::fmt::Write;
+
+use api::v1alpha1::cluster::OnQuorumLoss;
+use plan::observed::NodeState;
+use testkit::World;
+use testkit::model::{Edit, Found, Kind, Story, explore};
+use testkit::story::settled;
+
+/// A story of a world, without faults.
+fn story(name: &'static str, start: World) -> Story {
+    Story {
+        name,
+        start,
+        faults: 0,
+        kinds: Kind::ALL,
+        late: 0,
+        writes: 0,
+        edits: &[],
+        word: false,
+        coarse: false,
+        unchecked: false,
+        most: 20_000_000,
+    }
+}
+
+/// A cluster that has settled, with entries that only a quorum has.
+fn grown(size: u32) -> World {
+    let mut world = settled(size, 6, 1).world;
+    let id = *world.clusters.first_key_value().unwrap().0;
+    world.write(id, 3000);
+    world
+}
+
+fn bootstrap(size: u32) -> Story {
+    Story {
+        writes: 1,
+        ..story("bootstrap", World::new(size, 6, 1))
+    }
+}
+
+fn tried(mut story: Story, faults: u8, late: u8) -> Found {
+    (story.faults, story.late) = (faults, late);
+    let size = story.start.object.size;
+    let found = explore(&story, &plan::decide);
+    let mut line = String::new();
+    write!(
+        line,
+        "| {size} | {} | {faults} | {late} | {} | {} | {} | {} | {:.1} | {} |",
+        story.name,
+        found.states,
+        found.transitions,
+        found.depth,
+        found.settled,
+        found.took.as_secs_f64(),
+        found.complete,
+    )
+    .unwrap();
+    println!("{line}");
+    if let Some(broken) = &found.broken {
+        panic!("{}\n{}", broken.moves.join("\n"), broken.why);
+    }
+    found
+}
+
+fn coarse(story: Story) -> Story {
+    Story {
+        coarse: true,
+        ..story
+    }
+}
+
+fn stays(size: u32) -> Story {
+    coarse(story("a grown cluster", grown(size)))
+}
+
+fn changes(name: &'static str, size: u32, edits: &'static [Edit]) -> Story {
+    let story = coarse(story(name, grown(size)));
+    Story { edits, ..story }
+}
+
+/// Just so many nodes are gone that no quorum is left.
+fn dark(name: &'static str, size: u32, policy: OnQuorumLoss) -> Story {
+    let mut world = grown(size);
+    world.object.on_quorum_loss = policy;
+    for ordinal in 0..=size / 2 {
+        world.set_node(ordinal, NodeState::Deleted);
+    }
+    let word = policy == OnQuorumLoss::Ask;
+    let story = coarse(story(name, world));
+    Story { word, ..story }
+}
+
+/// Only what cannot come back.
+fn losses(size: u32) -> Story {
+    Story {
+        name: "volumes and nodes lost",
+        kinds: &[Kind::Empty, Kind::NodeGone],
+        ..stays(size)
+    }
+}
+
+fn proved(size: u32) -> Story {
+    dark("quorum lost, proved", size, OnQuorumLoss::FromSurvivor)
+}
+
+fn asked(size: u32) -> Story {
+    dark("quorum lost, a word", size, OnQuorumLoss::Ask)
+}
+
+fn restarted(size: u32) -> Story {
+    changes("rolling restart", size, &[Edit::Pods(1)])
+}
+
+const UP_AND_DOWN: &[Edit] = &[Edit::Size(3), Edit::Size(1)];
+const FURTHER: &[Edit] = &[Edit::Size(5), Edit::Size(3)];
+
+/// The stories of the ordinary run: seconds.
+#[test]
+fn no_order_of_events_does_harm_or_keeps_a_cluster_down() {
+    tried(bootstrap(1), 2, 1);
+    tried(bootstrap(3), 0, 0);
+    tried(coarse(bootstrap(3)), 0, 1);
+    tried(stays(1), 2, 1);
+    tried(stays(3), 1, 1);
+    tried(stays(5), 1, 0);
+    tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 0, 0);
+    tried(restarted(3), 1, 1);
+    tried(proved(3), 0, 1);
+    tried(asked(3), 0, 1);
+    tried(proved(3), 1, 0);
+}
+
+/// Minutes: the larger ones, up to five members and two faults.
+#[test]
+fn nor_does_any_in_the_large() {
+    if std::env::var("MODEL").is_err() {
+        return;
+    }
+    tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 1, 0);
+    tried(proved(5), 0, 0);
+    tried(asked(5), 0, 0);
+    tried(losses(5), 2, 0);
+    tried(coarse(bootstrap(5)), 0, 0);
+    tried(stays(5), 1, 1);
+    tried(restarted(5), 1, 0);
+    tried(asked(3), 1, 0);
+    tried(stays(3), 2, 0);
+    tried(restarted(3), 2, 0);
+    tried(coarse(bootstrap(3)), 1, 0);
+    tried(changes("3 to 5 to 3", 3, FURTHER), 0, 0);
+    tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 0, 1);
+    tried(stays(5), 2, 0);
+}

@@ -1,0 +1,153 @@
+//! Tests of the model: operators that are wrong in one way each, and what the search finds of them. Where the invariants
+//! are asked each is refused, where they are not the world sees the harm; and one that merely does nothing is found to
+//! keep a cluster down.
+
+use api::Reason;
+use gate::{Action, Grant, State};
+use plan::decision::SOON;
+use plan::observed::NodeState;
+use plan::{Decision, Observed, Step, decide};
+use testkit::World;
+use testkit::model::{Edit, Kind, Story, explore};
+use testkit::mutant::{Mutant, decide_as};
+use testkit::story::settled;
+
+fn story(start: World) -> Story {
+    Story {
+        name: "mutant",
+        start,
+        faults: 0,
+        kinds: Kind::LOSSES,
+        late: 0,
+        writes: 1,
+        edits: &[],
+        word: false,
+        coarse: true,
+        unchecked: false,
+        most: 100_000,
+    }
+}
+
+fn found(story: &Story, decide: &(dyn Fn(&Observed) -> Decision + Sync)) -> String {
+    let found = explore(story, decide);
+    found.broken.map_or_else(String::new, |broken| broken.why)
+}
+
+/// Refused for this where the invariants are asked, and harm of this kind where they are not.
+fn is_caught(mut story: Story, mutant: Mutant, violation: &str, harm: &str) {
+    let wrong = |observed: &Observed| decide_as(mutant, observed);
+    let why = found(&story, &wrong);
+    assert!(why.starts_with(&format!("refused: {violation}")), "{why}");
+    story.unchecked = true;
+    let why = found(&story, &wrong);
+    assert!(why.starts_with("harm") && why.contains(harm), "{why}");
+}
+
+/// Invariant 2: whoever waits founds.
+fn lets_everybody_found(observed: &Observed) -> Option<Step> {
+    observed.pods.iter().find_map(|(ordinal, pod)| {
+        let report = pod.held().filter(|report| report.state == State::Empty)?;
+        if pod.is_granted() {
+            return None;
+        }
+        let action = Action::Bootstrap {
+            token: format!("{}-1", observed.cluster.uid),
+            initial_cluster: String::new(),
+            discard: false,
+        };
+        Some(Step::Grant {
+            ordinal: *ordinal,
+            pod_uid: pod.uid.clone(),
+            grant: Grant {
+                nonce: report.nonce.clone(),
+                cluster_uid: observed.cluster.uid.clone(),
+                incarnation: 1,
+                action,
+            },
+        })
+    })
+}
+
+/// Invariant 5: the data of whoever is not asked for goes first.
+fn deletes_data_first(observed: &Observed) -> Option<Step> {
+    let size = observed.cluster.intent.as_ref().ok()?.size;
+    observed.claims.range(size..).find_map(|(ordinal, claim)| {
+        observed
+            .member_of(*ordinal)
+            .filter(|_| !claim.terminating)?;
+        Some(Step::DeleteClaim {
+            ordinal: *ordinal,
+            uid: claim.uid.clone(),
+        })
+    })
+}
+
+/// The fence: a survivor founds beside what may still run.
+fn skips_the_fence(observed: &Observed) -> Option<Step> {
+    match decide(observed).step {
+        Step::FreePod { .. } if observed.cluster.latched.recovery.is_some() => Some(Step::Wait),
+        _right => None,
+    }
+}
+
+#[test]
+fn two_founders_are_found() {
+    let story = story(World::new(3, 6, 1));
+    is_caught(story, lets_everybody_found, "SecondBootstrap", "bootstrap");
+}
+
+#[test]
+fn data_that_goes_before_its_member_is_found() {
+    let mut story = story(settled(3, 6, 1).world);
+    story.edits = &[Edit::Size(1)];
+    is_caught(
+        story,
+        deletes_data_first,
+        "DataBeforeMember",
+        "went before its member",
+    );
+}
+
+/// An operator that does not take steps of a kind, and what the search says of it.
+fn without(kind: fn(&Step) -> bool, story: &Story) -> String {
+    let idle = move |observed: &Observed| {
+        let decision = decide(observed);
+        if kind(&decision.step) {
+            Decision::wait(Reason::MemberUnhealthy, "it does nothing", SOON)
+        } else {
+            decision
+        }
+    };
+    found(story, &idle)
+}
+
+#[test]
+fn whoever_leaves_a_step_out_is_found_to_keep_a_cluster_down() {
+    let mut silent = story(settled(3, 6, 1).world);
+    silent.faults = 1;
+    let why = without(|step| matches!(step, Step::FreePod { .. }), &silent);
+    assert!(why.starts_with("stuck"), "{why}");
+    let why = without(|step| matches!(step, Step::RetireMember { .. }), &silent);
+    assert!(why.starts_with("stuck"), "{why}");
+    let why = without(|step| matches!(step, Step::RemoveMember { .. }), &silent);
+    assert!(why.starts_with("stuck"), "{why}");
+    let begun = story(World::new(3, 6, 1));
+    let why = without(|step| matches!(step, Step::Promote { .. }), &begun);
+    assert!(why.starts_with("stuck"), "{why}");
+    assert_eq!(without(|_| false, &silent), "");
+}
+
+#[test]
+fn a_recovery_that_stops_nobody_is_found_to_keep_a_cluster_down() {
+    let mut world = settled(3, 6, 1).world;
+    for ordinal in [0, 1] {
+        world.set_node(ordinal, NodeState::Deleted);
+    }
+    let story = Story {
+        word: true,
+        ..story(world)
+    };
+    let wrong = |observed: &Observed| decide_as(skips_the_fence, observed);
+    let why = found(&story, &wrong);
+    assert!(why.starts_with("stuck"), "{why}");
+}

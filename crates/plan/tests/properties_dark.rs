@@ -1,0 +1,96 @@
+//! Properties of every decision on a cluster that lost its quorum, on random observations of every step of its
+//! recovery, stated in terms of how the scene was painted.
+
+use gate::{Action, State};
+use plan::{Step, decide, invariants};
+use proptest::prelude::*;
+use testkit::scene::{Begun, Does, FENCE, Fate, Scene, Word, claim_uid};
+use testkit::strategies::dark_scene;
+
+fn runs(does: Does) -> bool {
+    matches!(
+        does,
+        Does::Starts | Does::Serves | Does::Lags | Does::Leaderless | Does::ServesStranger
+    )
+}
+
+/// It is known what became of the volume of an ordinal.
+fn is_proved_gone(scene: &Scene, ordinal: u32) -> bool {
+    let slot = scene.slot(ordinal);
+    match slot.does {
+        Does::Waits(state) => matches!(state, State::Empty | State::Damaged),
+        Does::Absent | Does::Unknown => {
+            matches!(slot.fate, Fate::OutOfService | Fate::Deleted | Fate::Lost)
+        }
+        _answers => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 2000, max_global_rejects: 1_000_000, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn never_proposes_what_the_invariants_refuse(scene in dark_scene()) {
+        let observed = scene.observed();
+        let decision = decide(&observed);
+        prop_assert_eq!(invariants::check(&observed, &decision.step), Ok(()), "{:?}", decision);
+    }
+
+    #[test]
+    fn a_recovery_begins_by_a_word_or_by_proof_and_in_another_life(scene in dark_scene()) {
+        if let Step::Latch(new) = decide(&scene.observed()).step
+            && new.recovery.is_some()
+            && !scene.dark.is_recovering()
+        {
+            let dark = scene.dark;
+            prop_assert!(!scene.list && dark.seconds.is_some_and(|s| s >= 15));
+            let asked = dark.word == Word::This;
+            let all = (0..).zip(&scene.slots).map(|(n, _)| n);
+            let gone = all.filter(|n| is_proved_gone(&scene, *n)).count();
+            let proved = gone * 2 >= scene.slots.len();
+            prop_assert!(asked || (dark.by_itself && proved && dark.seconds >= Some(60)));
+            prop_assert!(new.incarnation > dark.life() && new.fence == Some(new.incarnation));
+        }
+    }
+
+    #[test]
+    fn a_survivor_founds_only_where_nothing_of_the_old_cluster_can_run(scene in dark_scene()) {
+        if let Step::Grant { ordinal, grant, .. } = decide(&scene.observed()).step
+            && let Action::Recover { .. } = grant.action
+        {
+            prop_assert_eq!(scene.dark.begun, Begun::Chosen(ordinal, true));
+            prop_assert_eq!(grant.incarnation, FENCE);
+            let pods = scene.slots.iter().filter(|slot| slot.does != Does::Absent);
+            for slot in pods {
+                prop_assert!(slot.fenced && !runs(slot.does), "{:?}", slot);
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_who_was_chosen_is_changed_for_another(scene in dark_scene()) {
+        if let (Step::Latch(new), Begun::Chosen(ordinal, same)) =
+            (decide(&scene.observed()).step, scene.dark.begun)
+            && let Some(recovery) = new.recovery
+        {
+            let survivor = recovery.survivor.map(|survivor| survivor.claim_uid);
+            let claim = claim_uid(ordinal);
+            let claim = if same { claim } else { format!("former-{claim}") };
+            prop_assert_eq!(survivor, Some(claim));
+        }
+    }
+
+    #[test]
+    fn while_it_recovers_only_pods_from_before_the_fence_are_stopped(scene in dark_scene()) {
+        if let (Step::FreePod { ordinal, force, .. }, true) =
+            (decide(&scene.observed()).step, scene.dark.is_recovering())
+        {
+            let slot = scene.slot(ordinal);
+            prop_assert!(!slot.fenced);
+            let away = [Fate::Late, Fate::Silent, Fate::OutOfService, Fate::Deleted];
+            prop_assert!(!force || away.contains(&slot.fate));
+        }
+    }
+}

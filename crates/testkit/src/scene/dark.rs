@@ -1,0 +1,128 @@
+//! A quorum that is lost, and how far its recovery got.
+
+use api::names;
+use api::v1alpha1::cluster::OnQuorumLoss;
+use api::v1alpha1::status::{RecoveryIntent, Survivor};
+use jiff::{SignedDuration, Timestamp};
+use plan::observed::format_id;
+
+use super::{CLUSTER, Claimed, Does, STRANGER, Scene, claim_uid};
+use crate::world::NAME;
+
+/// The life that a recovery begins in every scene.
+pub const FENCE: u64 = 2;
+
+/// What is known and written down of a lost quorum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dark {
+    /// Seconds since a quorum served.
+    pub seconds: Option<i64>,
+    /// What a person said.
+    pub word: Word,
+    /// The operator may go on by itself.
+    pub by_itself: bool,
+    /// How far it got.
+    pub begun: Begun,
+}
+
+/// What a person said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Word {
+    /// Nothing.
+    #[default]
+    None,
+    /// To go on with what is left of this cluster.
+    This,
+    /// To go on with what is left of another one.
+    Another,
+}
+
+/// How far a recovery got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Begun {
+    /// Nothing was written down.
+    #[default]
+    No,
+    /// It has begun.
+    Yes,
+    /// Somebody was chosen, on the claim that it has, or had.
+    Chosen(u32, bool),
+    /// It is over: its fence stays.
+    Over,
+}
+
+impl Dark {
+    pub(super) fn named(self) -> Option<u64> {
+        match self.word {
+            Word::None => None,
+            Word::This => Some(CLUSTER),
+            Word::Another => Some(STRANGER),
+        }
+    }
+
+    pub(super) fn since(self) -> Option<Timestamp> {
+        let ago = SignedDuration::from_secs(self.seconds?);
+        Some(Scene::now() - ago)
+    }
+
+    pub(super) fn policy(self) -> OnQuorumLoss {
+        if self.by_itself {
+            OnQuorumLoss::FromSurvivor
+        } else {
+            OnQuorumLoss::Ask
+        }
+    }
+
+    /// A recovery is under way.
+    pub fn is_recovering(self) -> bool {
+        matches!(self.begun, Begun::Yes | Begun::Chosen(..))
+    }
+
+    /// Life of the data.
+    pub fn life(self) -> u64 {
+        self.fence().unwrap_or(1)
+    }
+
+    pub(super) fn fence(self) -> Option<u64> {
+        (self.begun != Begun::No).then_some(FENCE)
+    }
+
+    pub(super) fn recovery(self) -> Option<RecoveryIntent> {
+        let survivor = match self.begun {
+            Begun::No | Begun::Over => return None,
+            Begun::Yes => None,
+            Begun::Chosen(ordinal, same) => Some(Survivor {
+                member: names::member(NAME, ordinal),
+                claim_uid: if same {
+                    claim_uid(ordinal)
+                } else {
+                    format!("former-{}", claim_uid(ordinal))
+                },
+            }),
+        };
+        Some(RecoveryIntent {
+            cluster_id: format_id(CLUSTER),
+            survivor,
+        })
+    }
+}
+
+impl Scene {
+    /// Its data was deleted on purpose, and nothing is left.
+    pub fn has_ended(&self) -> bool {
+        let nothing_left = self
+            .slots
+            .iter()
+            .all(|slot| slot.does == Does::Absent && slot.claim == Claimed::Absent);
+        self.ending && nothing_left && !self.clients
+    }
+
+    /// The survivor that was chosen serves another cluster, behind the fence.
+    pub fn lives_on(&self) -> bool {
+        let Begun::Chosen(ordinal, _) = self.dark.begun else {
+            return false;
+        };
+        let survivor = (0..).zip(&self.slots).find(|(n, _)| *n == ordinal);
+        survivor.is_some_and(|(_, slot)| slot.does == Does::ServesStranger && slot.fenced)
+    }
+}
