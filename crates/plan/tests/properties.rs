@@ -322,18 +322,21 @@ proptest! {
                 let state = scene.slot(ordinal).does;
                 match grant.action {
                     Action::Join { discard, .. } => {
-                        prop_assert!(scene.slot(ordinal).is_blank());
-                        prop_assert_eq!(discard, state == Does::Waits(State::Damaged));
+                        let given_up = scene.is_given_up(ordinal);
+                        prop_assert!(scene.slot(ordinal).is_blank() || given_up);
+                        prop_assert_eq!(discard, given_up || state == Does::Waits(State::Damaged));
                         prop_assert!(!discard || healthy >= quorum(all));
                     }
                     Action::Bootstrap { discard, .. } => {
                         prop_assert_eq!(discard, state == Does::Waits(State::Damaged));
                     }
                     Action::Resume { .. } => {}
-                    Action::Recover { .. } => prop_assert!(false, "nobody asked for it"),
+                    Action::Recover { .. } => prop_assert!(scene.dark.is_recovering()),
                 }
             }
-            Step::RemoveMember { ordinal, .. } => prop_assert!(scene.slot(ordinal).is_blank()),
+            Step::RemoveMember { ordinal, .. } => {
+                prop_assert!(scene.slot(ordinal).is_blank() || scene.is_given_up(ordinal));
+            }
             _other => {}
         }
     }
