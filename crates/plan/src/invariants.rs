@@ -389,7 +389,7 @@ fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violat
     ensure(open.is_none() || own, Violation::OpenGrant)?;
     let mut others = list.voters().filter(|voter| voter.id != id);
     ensure(
-        others.all(|voter| observed.is_healthy(voter)),
+        others.all(|voter| observed.is_healthy(voter) && !observed.is_away(voter)),
         Violation::Quorum,
     )?;
     ensure(observed.leader() != Some(id), Violation::Quorum)?;

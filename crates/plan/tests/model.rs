@@ -121,17 +121,16 @@ const FURTHER: &[Edit] = &[Edit::Size(5), Edit::Size(3)];
 /// The stories of the ordinary run: seconds.
 #[test]
 fn no_order_of_events_does_harm_or_keeps_a_cluster_down() {
-    tried(bootstrap(1), 2, 1);
+    tried(bootstrap(1), 1, 1);
     tried(bootstrap(3), 0, 0);
     tried(coarse(bootstrap(3)), 0, 1);
     tried(stays(1), 2, 1);
     tried(stays(3), 1, 1);
     tried(stays(5), 1, 0);
     tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 0, 0);
-    tried(restarted(3), 1, 1);
+    tried(restarted(3), 0, 0);
     tried(proved(3), 0, 1);
     tried(asked(3), 0, 1);
-    tried(proved(3), 1, 0);
 }
 
 /// Minutes: the larger ones, up to five members and two faults.
@@ -140,13 +139,15 @@ fn nor_does_any_in_the_large() {
     if std::env::var("MODEL").is_err() {
         return;
     }
-    tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 1, 0);
     tried(proved(5), 0, 0);
     tried(asked(5), 0, 0);
     tried(losses(5), 2, 0);
     tried(coarse(bootstrap(5)), 0, 0);
     tried(stays(5), 1, 1);
     tried(restarted(5), 1, 0);
+    tried(bootstrap(1), 2, 1);
+    tried(restarted(3), 1, 1);
+    tried(proved(3), 1, 0);
     tried(asked(3), 1, 0);
     tried(stays(3), 2, 0);
     tried(restarted(3), 2, 0);

@@ -138,14 +138,15 @@ pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision>
     Some(latch(observed, ordinal, member).unwrap_or_else(|| leave(observed, list, ordinal, member)))
 }
 
-/// A voter that would remain and is not healthy. Learners do not count, and a member that leaves need not be well.
+/// A voter that would remain and is not healthy, or is about to be away: with its claim the data may go that whoever
+/// leaves still has. Learners do not count, and a member that leaves need not be well.
 pub(crate) fn unhealthy_survivor(
     observed: &Observed,
     list: &MemberList,
     leaver: &Member,
 ) -> Option<String> {
     let mut survivors = list.voters().filter(|voter| voter.id != leaver.id);
-    let dark = survivors.find(|voter| !observed.is_healthy(voter))?;
+    let dark = survivors.find(|voter| !observed.is_healthy(voter) || observed.is_away(voter))?;
     Some(
         observed
             .ordinal_of(dark)

@@ -3,6 +3,7 @@
 use api::names;
 use api::v1alpha1::cluster::OnQuorumLoss;
 use api::v1alpha1::status::{RecoveryIntent, Survivor};
+use gate::State;
 use jiff::{SignedDuration, Timestamp};
 use plan::observed::format_id;
 
@@ -115,6 +116,12 @@ impl Scene {
             .iter()
             .all(|slot| slot.does == Does::Absent && slot.claim == Claimed::Absent);
         self.ending && nothing_left && !self.clients
+    }
+
+    /// What lies on its volume is of the life that was given up.
+    pub fn is_given_up(&self, ordinal: u32) -> bool {
+        let fenced = self.slot(ordinal).does == Does::Waits(State::Fenced);
+        fenced && self.dark.begun == Begun::Over
     }
 
     /// The survivor that was chosen serves another cluster, behind the fence.

@@ -350,7 +350,11 @@ impl Scene {
         };
         match slot.does {
             Does::Absent | Does::Unknown => Process::Unknown,
-            Does::Waits(state) => Process::Held(report(ordinal, state, CLUSTER)),
+            Does::Waits(state) => {
+                let given_up = self.is_given_up(ordinal);
+                let cluster = if given_up { STRANGER } else { CLUSTER };
+                Process::Held(report(ordinal, state, cluster))
+            }
             Does::WaitsWithStranger => Process::Held(report(ordinal, State::OtherObject, STRANGER)),
             Does::Starts => Process::Starting,
             Does::Serves => serving(CLUSTER, leader, HEAD),
