@@ -2,10 +2,9 @@
 
 use api::Reason;
 use api::v1alpha1::status::Phase;
-use gate::State;
 
 use crate::decision::{Decision, Step};
-use crate::observed::{AlarmKind, Observed};
+use crate::observed::{AlarmKind, Observed, what_is_lost};
 use crate::status::Outcome;
 
 /// One event.
@@ -56,11 +55,13 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         ),
         Step::RemoveMember { ordinal, id, .. } => (
             Reason::MemberRemoved,
-            format!(
-                "removed {} ({id:x}), {}",
-                name(ordinal),
-                why_removed(observed, *ordinal)
-            ),
+            match observed.blank(*ordinal) {
+                Some(report) => {
+                    let lost = what_is_lost(report.state);
+                    format!("removed {} ({id:x}), which {lost}", name(ordinal))
+                }
+                None => format!("removed {} ({id:x})", name(ordinal)),
+            },
         ),
         Step::RetireMember { ordinal, id } => {
             (Reason::MemberRemoved, removed(observed, *ordinal, *id))
@@ -159,17 +160,6 @@ fn removed(observed: &Observed, ordinal: u32, id: u64) -> String {
     let why = leaving.find_map(|leaving| leaving.intent.replaced.clone());
     let why = why.unwrap_or_else(|| "fewer are asked for".to_owned());
     format!("removed {} ({id:x}): {why}", observed.member_name(ordinal))
-}
-
-fn why_removed(observed: &Observed, ordinal: u32) -> &'static str {
-    let report = observed.blank(ordinal);
-    match report.map(|report| report.state) {
-        Some(State::RolledBack) => "whose volume was rolled back",
-        Some(State::OtherObject | State::Unidentified | State::Mismatch) => {
-            "whose volume was exchanged for that of another cluster"
-        }
-        Some(State::Empty | State::Damaged | State::Fenced) | None => "whose data is gone",
-    }
 }
 
 fn of_phase(

@@ -17,6 +17,7 @@ use api::{ClusterIntent, EtcdVersion, names};
 use gate::{Grant, Report};
 use jiff::Timestamp;
 
+pub(crate) use blank::what_is_lost;
 pub use home::{Home, NodeState};
 pub use leaving::Leaving;
 pub use space::{Alarm, AlarmKind, Hash, Space};

@@ -1,6 +1,11 @@
 //! Every order of events, for up to five members and two faults: see `testkit::model`. `MODEL=full` tries the large
 //! ones as well.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "test code: a failure is the point, and so are the counts"
+)]
 
 use std::fmt::Write;
 
@@ -89,9 +94,10 @@ fn dark(name: &'static str, size: u32, policy: OnQuorumLoss) -> Story {
     for ordinal in 0..=size / 2 {
         world.set_node(ordinal, NodeState::Deleted);
     }
-    let word = policy == OnQuorumLoss::Ask;
-    let story = coarse(story(name, world));
-    Story { word, ..story }
+    Story {
+        word: policy == OnQuorumLoss::Ask,
+        ..coarse(story(name, world))
+    }
 }
 
 /// Only what cannot come back.

@@ -14,6 +14,7 @@ use crate::cluster::{
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{
     Latched, Member, MemberList, Observed, Pod, Process, Proven, format_id, parse_id, quorum,
+    what_is_lost,
 };
 
 /// Entries that a learner may be behind when it is promoted; etcd itself would accept a tenth of the log.
@@ -156,28 +157,18 @@ fn remove_lost(observed: &Observed, list: &MemberList) -> Option<Decision> {
             };
             let why = format!(
                 "{name} {}; its member {:x} goes first",
-                what_is_lost(report),
+                what_is_lost(report.state),
                 member.id
             );
             Decision::act(step, Reason::RemovingMember, why)
         } else {
             let why = format!(
                 "{name} {}, and without it there is no quorum to replace it",
-                what_is_lost(report)
+                what_is_lost(report.state)
             );
             Decision::wait(Reason::QuorumLost, why, LATER)
         })
     })
-}
-
-fn what_is_lost(report: &Report) -> &'static str {
-    match report.state {
-        State::Empty | State::Damaged | State::Fenced => "has no data any more",
-        State::RolledBack => "has less data than it once had: its volume was rolled back",
-        State::OtherObject | State::Unidentified | State::Mismatch => {
-            "has the volume of another cluster"
-        }
-    }
 }
 
 /// Enough healthy voters remain to agree on the removal, and to go on after it.

@@ -38,7 +38,7 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
 fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
     let account = evidence::Account::of(observed);
     let asked = is_asked_for(observed);
-    if account.survivors.is_empty() {
+    if account.nobody_has_data() {
         return account.all_gone().then(|| nothing_left(observed, &account));
     }
     let no_election = account.is_hopeless() || is_dark_for(observed, BLINK);
@@ -218,11 +218,13 @@ fn remains<'a>(pod: &'a Pod, recovery: &RecoveryIntent) -> Option<&'a Data> {
     (parse_id(&data.cluster_id) == parse_id(&recovery.cluster_id)).then_some(data)
 }
 
-/// The longest log wins; of equals the lowest ordinal.
+/// The longest log wins; of equals one that had a vote, because etcd does not go on from what a learner has; then the
+/// lowest ordinal.
 pub(crate) fn most_advanced(observed: &Observed, recovery: &RecoveryIntent) -> Option<u32> {
     let all = observed.pods.iter().filter_map(|(ordinal, pod)| {
         let data = remains(pod, recovery)?;
-        Some(((data.term, data.index), *ordinal))
+        let log = (data.term, data.index);
+        Some(((log, evidence::voted(observed, *ordinal)), *ordinal))
     });
     all.max_by_key(|(log, ordinal)| (*log, std::cmp::Reverse(*ordinal)))
         .map(|(_, ordinal)| ordinal)

@@ -27,3 +27,14 @@ impl Observed {
         ours && known.is_some() && data.is_some_and(|found| found != known)
     }
 }
+
+/// What a member lost whose agent waits on such a volume.
+pub(crate) fn what_is_lost(state: State) -> &'static str {
+    match state {
+        State::Empty | State::Damaged | State::Fenced => "has no data any more",
+        State::RolledBack => "has less data than it once had: its volume was rolled back",
+        State::OtherObject | State::Unidentified | State::Mismatch => {
+            "has the volume of another cluster"
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The search: layer by layer, on every core, each world once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,16 +30,16 @@ impl State {
 
 /// Worlds by number, each with the one before it and the move between.
 struct Seen<T> {
-    shards: Vec<Mutex<HashMap<u64, T>>>,
+    shards: Vec<Mutex<BTreeMap<u64, T>>>,
 }
 
 impl<T: Copy> Seen<T> {
     fn new() -> Self {
-        let shards = (0..SHARDS).map(|_| Mutex::new(HashMap::new())).collect();
+        let shards = (0..SHARDS).map(|_| Mutex::new(BTreeMap::new())).collect();
         Self { shards }
     }
 
-    fn with<R>(&self, code: u64, act: impl FnOnce(&mut HashMap<u64, T>) -> R) -> Option<R> {
+    fn with<R>(&self, code: u64, act: impl FnOnce(&mut BTreeMap<u64, T>) -> R) -> Option<R> {
         let shard = usize::try_from(code).unwrap_or(0) % SHARDS;
         let mut shard = self
             .shards
@@ -149,17 +149,20 @@ impl Search<'_> {
         std::thread::scope(|scope| {
             let work = || {
                 let mut next = Vec::new();
-                while let Some(state) = layer.get(turn.fetch_add(1, Ordering::Relaxed)) {
-                    if self.is_broken() {
-                        break;
-                    }
+                while let Some(state) = layer.get(turn.fetch_add(1, Ordering::Relaxed))
+                    && !self.is_broken()
+                {
                     self.expand(state, &mut next);
                 }
                 next
             };
             let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-            let next = workers.into_iter().filter_map(|worker| worker.join().ok());
-            next.flatten().collect()
+            let next = workers.into_iter().flat_map(|worker| {
+                // What was not looked at must not pass for what was found good.
+                let joined = worker.join();
+                joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            next.collect()
         })
     }
 

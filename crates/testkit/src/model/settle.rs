@@ -2,7 +2,7 @@
 //! where that helps. This must end as asked for, or where a person has to decide and is told so; and once that person
 //! has, it must end as asked for.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use api::Reason;
 use plan::{Decision, Step};
@@ -28,7 +28,7 @@ impl State {
     ) -> Result<Vec<u64>, String> {
         (self.late, self.faults, self.looks) = (None, 0, 0);
         (self.writes, self.edits) = (0, 0);
-        let (mut way, mut met) = (Vec::new(), HashSet::new());
+        let (mut way, mut met) = (Vec::new(), BTreeSet::new());
         let mut told = Vec::new();
         for _ in 0..BOUND {
             let code = self.code();

@@ -126,9 +126,14 @@ impl World {
         self.object.recover.is_some() && self.object.recover == named
     }
 
-    fn is_listed(&self, cluster: u64, member: u64) -> bool {
+    pub(super) fn is_listed(&self, cluster: u64, member: u64) -> bool {
         let cluster = self.clusters.get(&cluster);
         cluster.is_some_and(|c| c.members.iter().any(|m| m.id == member))
+    }
+
+    fn is_voter(&self, cluster: u64, member: u64) -> bool {
+        let cluster = self.clusters.get(&cluster);
+        cluster.is_some_and(|c| c.members.iter().any(|m| m.id == member && !m.learner))
     }
 
     /// One of the things that are possible, and what follows in the same pod at once where that is all the same to
@@ -265,14 +270,15 @@ impl World {
         usable.count() >= plan::observed::quorum(self.voters(id))
     }
 
-    /// Some volume that can be reached holds data of one that is a member, and it can be used.
+    /// Some volume that can be reached holds data of one that votes, and it can be used.
     pub fn has_remains(&self) -> bool {
         self.claims.values().any(|claim| {
             let node = claim.node.as_ref().and_then(|node| self.nodes.get(node));
             let reachable = node.is_none_or(|state| *state == NodeState::Fine);
             let data = claim.volume.data;
-            let listed = data.is_some_and(|data| self.is_listed(data.cluster, data.member));
-            reachable && listed && !claim.volume.damaged && !claim.volume.broken
+            // etcd does not go on from what a learner has.
+            let voter = data.is_some_and(|data| self.is_voter(data.cluster, data.member));
+            reachable && voter && !claim.volume.damaged && !claim.volume.broken
         })
     }
 }

@@ -27,6 +27,8 @@ impl World {
             let node = claim.node.as_ref().and_then(|node| self.nodes.get(node));
             let reachable = node.is_none_or(|state| *state == NodeState::Fine);
             let other = log(claim).filter(|other| other.cluster == data.cluster);
+            // What is left of one that was removed is never read again, whatever it holds.
+            let other = other.filter(|other| self.is_listed(other.cluster, other.member));
             reachable && other.is_some_and(|other| other.log > data.log)
         });
         if longer {

@@ -11,9 +11,12 @@ use crate::observed::{NodeState, Observed, Pod, Process, parse_id, quorum};
 /// What is known of every voter.
 pub(super) struct Account {
     /// Those who have data, and what they say.
-    pub(super) survivors: Vec<String>,
+    survivors: Vec<String>,
     gone: Vec<String>,
     silent: Vec<String>,
+    /// Those who have data and, as far as is known, no vote. etcd does not go on from what a learner has; but one of them
+    /// may have been promoted since somebody was last asked.
+    voteless: Vec<String>,
     voters: usize,
     /// Of the survivors, those whose volumes hold less than they once did. They do not start by themselves, and what
     /// they lack may exist elsewhere.
@@ -27,10 +30,18 @@ impl Account {
             survivors: Vec::new(),
             gone: Vec::new(),
             silent: Vec::new(),
+            voteless: Vec::new(),
             voters: 0,
             rolled_back: 0,
         };
-        for ordinal in voters(observed) {
+        let voters = voters(observed);
+        for (ordinal, pod) in &observed.pods {
+            if let Some(has) = holds(observed, pod).filter(|_| !voters.contains(ordinal)) {
+                let name = observed.member_name(*ordinal);
+                account.voteless.push(format!("{name} {has}"));
+            }
+        }
+        for ordinal in voters {
             account.voters = account.voters.saturating_add(1);
             let name = observed.member_name(ordinal);
             let pod = observed.pods.get(&ordinal);
@@ -57,6 +68,11 @@ impl Account {
         self.voters.saturating_sub(lost) < quorum(self.voters)
     }
 
+    /// Not even one of whom it is not known that it was promoted at last.
+    pub(super) fn nobody_has_data(&self) -> bool {
+        self.survivors.is_empty() && self.voteless.is_empty()
+    }
+
     pub(super) fn all_gone(&self) -> bool {
         self.voters > 0 && self.gone.len() == self.voters
     }
@@ -67,12 +83,18 @@ impl Account {
             ("gone", &self.gone),
             ("left", &self.survivors),
             ("silent", &self.silent),
+            ("without a vote", &self.voteless),
         ];
         let told = all.iter().filter(|(_, who)| !who.is_empty());
         told.map(|(what, who)| format!("{what}: {}", who.join("; ")))
             .collect::<Vec<_>>()
             .join(". ")
     }
+}
+
+/// It voted when somebody could last be asked.
+pub(super) fn voted(observed: &Observed, ordinal: u32) -> bool {
+    voters(observed).contains(&ordinal)
 }
 
 /// Who voted when somebody could last be asked; everybody with a pod where that was never written down.
@@ -90,7 +112,8 @@ fn voters(observed: &Observed) -> BTreeSet<u32> {
 /// Every voter that is missing is proved to be gone, and those who are left are no quorum.
 pub(crate) fn is_proved(observed: &Observed) -> bool {
     let account = Account::of(observed);
-    account.is_hopeless() && account.silent.is_empty() && account.rolled_back == 0
+    let sure = account.silent.is_empty() && account.rolled_back == 0;
+    account.is_hopeless() && sure && !account.survivors.is_empty()
 }
 
 /// This ordinal's data can never come back.
