@@ -10,9 +10,10 @@ use api::v1alpha1::cluster::OnQuorumLoss;
 use api::v1alpha1::status::{RecoveryIntent, Survivor};
 use gate::{Action, Data, Grant, State};
 
+use crate::cluster::membership::starting;
 use crate::cluster::{bootstrap, describe, patience};
 use crate::decision::{Decision, LATER, SOON, Step};
-use crate::observed::{Latched, NodeState, Observed, Pod, format_id, parse_id};
+use crate::observed::{Latched, NodeState, Observed, Pod, Process, format_id, parse_id};
 
 pub(crate) use evidence::{is_gone_for_good, is_proved};
 
@@ -258,6 +259,12 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     let Some(report) = pod.held() else {
         return Decision::wait(Reason::Recovering, "waiting for the survivor", SOON);
     };
+    // Nobody else was let through since the fence; if somebody says otherwise, it is not passed over.
+    let runs = |pod: &Pod| matches!(pod.process, Process::Starting | Process::Serving(_));
+    let running = observed.pods.iter().find(|(_, pod)| runs(pod));
+    if let Some(open) = running.map(|(n, _)| *n).or(observed.open_grant()) {
+        return starting(observed, open);
+    }
     let grant = Grant {
         nonce: report.nonce.clone(),
         cluster_uid: observed.cluster.uid.clone(),

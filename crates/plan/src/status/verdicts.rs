@@ -119,7 +119,10 @@ fn complaints(
     outcome: &Outcome,
 ) -> Vec<(Reason, String)> {
     let mut all = Vec::new();
-    let halted = matches!(decision.reason, Reason::QuorumLost | Reason::RolloutHalted);
+    let halted = matches!(
+        decision.reason,
+        Reason::QuorumLost | Reason::RolloutHalted | Reason::Recovering
+    );
     if decision.step == Step::Refuse || halted {
         all.push((decision.reason, decision.why.clone()));
     }
