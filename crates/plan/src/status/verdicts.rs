@@ -143,6 +143,10 @@ fn complaints(
     if (decision.reason == Reason::EtcdUnreachable || silent) && grown_up {
         all.push((decision.reason, decision.why.clone()));
     }
+    if grown_up && is_dark_and_paused(observed, decision) {
+        let text = "no quorum answers, and nothing is done while it is paused";
+        all.push((Reason::EtcdUnreachable, text.to_owned()));
+    }
     match outcome {
         Outcome::Failed(what) => all.push((Reason::StepFailed, what.clone())),
         Outcome::Foreign(what) => all.push((Reason::ForeignObject, foreign(what))),
@@ -176,6 +180,11 @@ fn complaints(
     }
     all.extend(strangers(observed));
     all
+}
+
+fn is_dark_and_paused(observed: &Observed, decision: &Decision) -> bool {
+    let formed = observed.cluster.latched.cluster_id.is_some();
+    decision.reason == Reason::Paused && formed && observed.etcd.members.is_none()
 }
 
 /// Members that somebody else added. They vote, or will, so they can cost the quorum.
