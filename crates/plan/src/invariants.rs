@@ -294,9 +294,8 @@ fn check_join_grant(
             observed.cluster.latched.recovery.is_none()
                 && report.data.as_ref().is_some_and(of_another)
         }
-        State::OtherObject | State::Unidentified | State::Mismatch => {
-            observed.is_foreign(ordinal, report)
-        }
+        State::OtherObject | State::Unidentified => observed.is_foreign(ordinal, report),
+        State::Mismatch => observed.is_foreign(ordinal, report) || observed.is_misled(report),
     };
     ensure(free, Violation::LastCopy)?;
     // What is moved aside is not the last copy while a quorum of others is healthy.

@@ -302,20 +302,17 @@ pub(super) fn starting(observed: &Observed, ordinal: u32) -> Decision {
     Decision::wait(Reason::StartingMember, why, patience(observed, ordinal))
 }
 
-/// A joiner believes the first peer that answers, voter or not, and takes the ID which that peer lists for its URL. A
-/// member that is late would give it the ID of one that was removed, so each must be *seen* to list exactly what the
-/// list says. One that does not answer us may well answer the joiner; only one that never started answers nobody.
+/// A joiner believes the first peer that answers, and takes the ID which that peer lists for its URL. A voter that is
+/// late would give it the ID of one that was removed, so each one must be *seen* to list exactly what the list says. One
+/// that does not answer us may well answer the joiner. A learner does not tell its view: whoever it misleads waits at
+/// the gate with an ID that nobody lists, and joins anew.
 pub(crate) fn is_listed_everywhere(observed: &Observed, list: &MemberList) -> bool {
     let ids: BTreeSet<u64> = list.members.iter().map(|member| member.id).collect();
-    list.members.iter().all(|member| {
-        let pod = observed
-            .ordinal_of(member)
-            .and_then(|n| observed.pods.get(&n));
-        let runs =
-            pod.is_some_and(|p| matches!(p.process, Process::Starting | Process::Serving(_)));
-        let serving = observed.serving_as(member.id);
-        let lists = serving.is_some_and(|serving| serving.view.as_ref() == Some(&ids));
-        lists || (member.is_unstarted() && member.learner && !runs)
+    list.voters().all(|voter| {
+        let view = observed
+            .serving_as(voter.id)
+            .and_then(|serving| serving.view.as_ref());
+        view == Some(&ids)
     })
 }
 

@@ -11,11 +11,21 @@ impl Observed {
         let report = self.pods.get(&ordinal)?.held()?;
         let blank = match report.state {
             State::Empty | State::Damaged | State::Fenced | State::RolledBack => true,
-            State::OtherObject | State::Unidentified | State::Mismatch => {
-                self.is_foreign(ordinal, report)
-            }
+            State::OtherObject | State::Unidentified => self.is_foreign(ordinal, report),
+            State::Mismatch => self.is_foreign(ordinal, report) || self.is_misled(report),
         };
         blank.then_some(report)
+    }
+
+    /// A joiner asked somebody who was late, and took the ID of a member that had been removed: nothing of use was ever
+    /// written under it.
+    pub fn is_misled(&self, report: &Report) -> bool {
+        let (Some(list), Some(data)) = (&self.etcd.members, &report.data) else {
+            return false;
+        };
+        let id = parse_id(&data.member_id);
+        let ours = parse_id(&data.cluster_id) == Some(list.cluster_id);
+        ours && list.members.iter().all(|member| Some(member.id) != id)
     }
 
     /// Data of another cluster, on a claim that was made for this one. What an earlier object kept is its owner's to
