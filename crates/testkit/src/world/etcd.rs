@@ -210,11 +210,13 @@ impl World {
         );
     }
 
-    /// What some member lists, voter or not; of those who are late one, where the world is contrary.
+    /// What some voter lists; of those who are late one, where the world is contrary. Learners are left out: ADR 3.
     fn ask_a_peer(&mut self, cluster: u64) -> Vec<Member> {
+        let voters = self.live_voters(cluster);
         let mut views: Vec<Vec<Member>> = self
             .live()
             .filter(|(_, process)| process.cluster == cluster)
+            .filter(|(_, process)| voters.contains(&process.member))
             .map(|(_, process)| process.view.clone())
             .collect();
         let pick = self.rng.below(u64::try_from(views.len()).unwrap_or(1));
