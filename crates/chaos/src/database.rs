@@ -7,29 +7,12 @@
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
-use e2e::Cluster;
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use kube::Api;
+use anyhow::Result;
 
 /// bbolt has its two meta pages at the beginning, of the size that the kernel's have.
 const METAS: usize = 2 * 4096;
-
-/// The file of a member.
-pub(crate) async fn of_member(cluster: &Cluster, member: &str) -> Result<PathBuf> {
-    let claims = cluster.stage.api::<PersistentVolumeClaim>();
-    let claim = claims.get(&format!("data-{member}")).await?;
-    let volume = claim.spec.and_then(|spec| spec.volume_name);
-    let volumes: Api<PersistentVolume> = Api::all(cluster.stage.client.clone());
-    let volume = volumes.get(&volume.context("no volume")?).await?;
-    let local = volume.spec.and_then(|spec| spec.local);
-    let local = local.context("the volume is not on this machine")?;
-    let path = Path::new(&local.path).join("data/member/snap/db");
-    ensure!(path.is_file(), "{} is no file", path.display());
-    Ok(path)
-}
 
 /// Turns every bit of both meta pages; how many bytes that were.
 pub(crate) fn flip(path: &Path) -> Result<usize> {

@@ -172,7 +172,8 @@ impl Faults {
 
     async fn flip_bytes(&self, victim: Victim) -> Result<String> {
         let target = self.spare(victim, Range::Member).await?;
-        let database = database::of_member(&self.cluster, &target.name).await?;
+        let found = e2e::database(&self.cluster, &target.name).await?;
+        let database = found.context("its database file is not on this machine")?;
         let process = Process::of_pod(target.uid())?;
         // Without a pause between the two, so that nobody interrupts: this process must not answer from what it finds now.
         process.stop()?;

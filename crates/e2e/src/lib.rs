@@ -31,7 +31,7 @@ pub use schema::without_rules;
 pub use stage::{Case, Stage};
 pub use story::{Failed, Played, deep, story, tell};
 pub use truth::{check_truth, check_truth_of_any_life, comes_true};
-pub use volumes::on_volume;
+pub use volumes::{database, on_volume};
 pub use wait::{MINUTE, stays, until};
 pub use witness::{Seen, Witness};
 

@@ -1,12 +1,26 @@
 //! What lies on the volumes of members.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, PostParams};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use crate::{MINUTE, Stage, until};
+use crate::{Cluster, MINUTE, Stage, until};
+
+/// The database file of a member, if it can be reached from here.
+pub async fn database(cluster: &Cluster, member: &str) -> Result<Option<PathBuf>> {
+    let claims = cluster.stage.api::<PersistentVolumeClaim>();
+    let claim = claims.get(&format!("data-{member}")).await?;
+    let volume = claim.spec.and_then(|spec| spec.volume_name);
+    let volumes: Api<PersistentVolume> = Api::all(cluster.stage.client.clone());
+    let volume = volumes.get(&volume.context("no volume")?).await?;
+    let local = volume.spec.and_then(|spec| spec.local);
+    let path = local.map(|local| Path::new(&local.path).join("data/member/snap/db"));
+    Ok(path.filter(|path| path.is_file()))
+}
 
 /// Runs a command on the volume of a pod, beside it or in its place.
 pub async fn on_volume(stage: &Stage, pod: &Pod, command: &str) -> Result<()> {

@@ -2,12 +2,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, MINUTE, Played, comes_true, story, tell, until};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use kube::Api;
+use e2e::{MINUTE, Played, comes_true, database, story, tell, until};
 use serde_json::json;
 
 const WORD: &str = "a-word-that-is-found-nowhere-else";
@@ -58,18 +56,6 @@ fn a_member_whose_data_went_bad_is_found_by_etcd_and_replaced() -> Played {
         ensure!(events.iter().any(removed), "no event tells why: {events:?}");
         Ok(())
     })
-}
-
-/// The file of a member, if it can be reached from here.
-async fn database(cluster: &Cluster, member: &str) -> Result<Option<PathBuf>> {
-    let claims = cluster.stage.api::<PersistentVolumeClaim>();
-    let claim = claims.get(&format!("data-{member}")).await?;
-    let volume = claim.spec.and_then(|spec| spec.volume_name);
-    let volumes: Api<PersistentVolume> = Api::all(cluster.stage.client.clone());
-    let volume = volumes.get(&volume.context("no volume")?).await?;
-    let local = volume.spec.and_then(|spec| spec.local);
-    let path = local.map(|local| Path::new(&local.path).join("data/member/snap/db"));
-    Ok(path.filter(|path| path.is_file()))
 }
 
 /// Flips a bit of every copy of the word, in place: etcd reads its file through the same memory.

@@ -2,7 +2,7 @@
 //! are read from their caches when somebody asks, so that they cost nothing in between and never disagree with the status.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::{EtcdCluster, Reason};
@@ -128,20 +128,15 @@ const FAMILIES: [Family; 5] = [
     Family {
         name: "etcd_cluster_size",
         help: "Members that the spec asks for.",
-        tell: |text, name, cluster| {
-            if let Some(size) = cluster.spec.size {
-                line(text, name, &place(cluster), size);
-            }
-        },
+        tell: |text, name, cluster| number(text, name, cluster, cluster.spec.size),
     },
     Family {
         name: "etcd_cluster_healthy_voters",
         help: "Voters that are healthy.",
         tell: |text, name, cluster| {
             let status = cluster.status.as_ref();
-            if let Some(healthy) = status.and_then(|status| status.ready_replicas) {
-                line(text, name, &place(cluster), healthy);
-            }
+            let healthy = status.and_then(|status| status.ready_replicas);
+            number(text, name, cluster, healthy);
         },
     },
     Family {
@@ -149,9 +144,8 @@ const FAMILIES: [Family; 5] = [
         help: "Since when no quorum is known to serve, in seconds since 1970; absent while one does.",
         tell: |text, name, cluster| {
             let status = cluster.status.as_ref();
-            if let Some(since) = status.and_then(|status| status.unavailable_since.as_ref()) {
-                line(text, name, &place(cluster), since.0.as_second());
-            }
+            let since = status.and_then(|status| status.unavailable_since.as_ref());
+            number(text, name, cluster, since.map(|since| since.0.as_second()));
         },
     },
 ];
@@ -162,12 +156,19 @@ fn place(cluster: &EtcdCluster) -> String {
     format!("namespace=\"{namespace}\",name=\"{name}\"")
 }
 
+/// One number, where it is known.
+fn number(text: &mut String, name: &str, cluster: &EtcdCluster, value: Option<impl Display>) {
+    if let Some(value) = value {
+        line(text, name, &place(cluster), value);
+    }
+}
+
 fn head(text: &mut String, name: &str, kind: &str, help: &str) {
     // Writing to a string cannot fail.
     let _written = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
-fn line(text: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
+fn line(text: &mut String, name: &str, labels: &str, value: impl Display) {
     let _written = writeln!(text, "{name}{{{labels}}} {value}");
 }
 

@@ -4,6 +4,7 @@ use plan::observed::NodeState;
 use testkit::Run;
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
+use testkit::world::observe::Blind;
 
 /// Longer than any owner waits for a node.
 const LONG: i64 = 600;
@@ -197,6 +198,8 @@ fn a_learner_that_never_serves_is_given_up_after_a_while() {
         for minor in [5, 6] {
             let mut run = joining(minor, seed);
             run.turns(200);
+            let look = run.world.look_around(&Blind::default());
+            assert!(plan::cluster::is_awaited(&look.observed), "nobody to nudge");
             let what = format!("3.{minor}, seed {seed}");
             assert!(run.world.healthy_voters() < 3, "{what}");
             // Nobody is given up so soon.
@@ -204,6 +207,8 @@ fn a_learner_that_never_serves_is_given_up_after_a_while() {
             run.world.sleep(LONG);
             settle(&mut run, &what);
             assert_eq!(run.world.healthy_voters(), 3, "{what}");
+            let look = run.world.look_around(&Blind::default());
+            assert!(!plan::cluster::is_awaited(&look.observed), "{what}");
         }
     }
 }

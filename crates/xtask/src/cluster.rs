@@ -164,6 +164,18 @@ fn add_images(layout: &Layout, settings: &Settings) -> Result<()> {
     Node::first(settings.nodes).try_for_each(|node| node::ensure_images(layout, node, &images))
 }
 
+/// The cluster that is up and whole; else a new one. What an interrupted run left behind would be blamed on the tests.
+pub(crate) fn ensure_fresh(layout: &Layout) -> Result<()> {
+    if let Some(present) = layout.settings()?
+        && present.provider == Provider::Local
+        && !health::is_healthy(layout, &present)
+    {
+        eprintln!("the cluster is not whole; beginning with a new one");
+        down(layout)?;
+    }
+    ensure_up(layout)
+}
+
 /// The cluster that is up, made whole; else a new one of the usual size.
 pub(crate) fn ensure_up(layout: &Layout) -> Result<()> {
     match layout.settings()? {
@@ -203,6 +215,8 @@ fn start(layout: &Layout, settings: &Settings, images: &[Archive]) -> Result<()>
         }
         Ok::<_, anyhow::Error>(())
     })?;
+    health::wait_for_nodes(layout, settings)?;
+    Node::first(settings.nodes).try_for_each(|node| node::open(layout, settings, node))?;
     health::wait(layout, settings)
 }
 

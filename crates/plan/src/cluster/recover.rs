@@ -46,18 +46,10 @@ fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
     let told = asked && no_election && observed.cluster.dark_since.is_some();
     let proved = is_left_to_us(observed) && is_proved(observed) && is_dark_for(observed, SUSTAINED);
     if !observed.is_led() && (told || proved) {
-        let latched = &observed.cluster.latched;
-        let next = latched.incarnation.saturating_add(1);
         let latched = Latched {
-            incarnation: next,
-            fence: Some(next),
-            recovery: Some(RecoveryIntent {
-                cluster_id: format_id(lost),
-                survivor: None,
-            }),
             joins: Vec::new(),
             retiring: Vec::new(),
-            ..latched.clone()
+            ..another_life(observed, format_id(lost))
         };
         let why = format!("recovering from lost quorum: {}", account.tell());
         return Some(Decision::act(Step::Latch(latched), Reason::Recovering, why));
@@ -125,18 +117,23 @@ fn begin_again(observed: &Observed, recovery: &RecoveryIntent) -> Option<Decisio
         "{} was chosen to go on and is gone for good: choosing again",
         survivor.member
     );
+    let latched = another_life(observed, recovery.cluster_id.clone());
+    Some(Decision::act(Step::Latch(latched), Reason::Recovering, why))
+}
+
+/// Everything that lived until now is fenced, and nobody is chosen yet to go on with what is left of this cluster.
+fn another_life(observed: &Observed, cluster_id: String) -> Latched {
     let latched = &observed.cluster.latched;
     let next = latched.incarnation.saturating_add(1);
-    let latched = Latched {
+    Latched {
         incarnation: next,
         fence: Some(next),
         recovery: Some(RecoveryIntent {
+            cluster_id,
             survivor: None,
-            ..recovery.clone()
         }),
         ..latched.clone()
-    };
-    Some(Decision::act(Step::Latch(latched), Reason::Recovering, why))
+    }
 }
 
 /// It is proved that nothing of what was chosen can ever serve.

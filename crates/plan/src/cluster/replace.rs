@@ -60,6 +60,17 @@ fn late(observed: &Observed, member: &Member) -> Option<String> {
     }
 }
 
+/// A learner runs and has not announced itself yet.
+pub fn is_awaited(observed: &Observed) -> bool {
+    let mut learners = observed.etcd.members.iter().flat_map(MemberList::learners);
+    learners.any(|learner| {
+        let pod = observed
+            .ordinal_of(learner)
+            .and_then(|n| observed.pods.get(&n));
+        learner.is_unstarted() && pod.is_some_and(|pod| pod.process == Process::Starting)
+    })
+}
+
 /// Why nothing can come up for an ordinal on the claim that it has.
 pub(super) fn why_dead(observed: &Observed, ordinal: u32) -> Option<String> {
     let answers = |pod: &Pod| pod.process != Process::Unknown;

@@ -9,11 +9,15 @@ use super::state::{Layout, Settings};
 use super::{addons, control_plane, process};
 use crate::tools::{output, wait_until};
 
-/// Returns once all nodes are ready and names are served, and says which process has ended if one has.
-pub(crate) fn wait(layout: &Layout, settings: &Settings) -> Result<()> {
+/// Returns once all nodes are ready.
+pub(crate) fn wait_for_nodes(layout: &Layout, settings: &Settings) -> Result<()> {
     wait_until("all nodes become ready", Duration::from_secs(90), || {
         Ok(ready_nodes(layout, settings)?.len() == usize::from(settings.nodes))
-    })?;
+    })
+}
+
+/// Returns once names are served, and says which process has ended if one has.
+pub(crate) fn wait(layout: &Layout, settings: &Settings) -> Result<()> {
     addons::wait(layout, settings)?;
     for name in process::recorded(layout)? {
         ensure!(
@@ -36,6 +40,7 @@ pub(crate) fn is_healthy(layout: &Layout, settings: &Settings) -> bool {
         && control_plane::is_ready(layout, settings)
         && ready_nodes(layout, settings)
             .is_ok_and(|nodes| nodes.len() == usize::from(settings.nodes))
+        && taints(layout, settings).is_ok_and(|taints| taints.is_empty())
         && addons::are_available(layout, settings)
 }
 
@@ -79,4 +84,17 @@ fn ready_nodes(layout: &Layout, settings: &Settings) -> Result<Vec<String>> {
         &format!("jsonpath={ready}"),
     ]);
     Ok(output(&mut command)?.lines().map(str::to_owned).collect())
+}
+
+/// What keeps pods from nodes, as a story that was interrupted may leave it. A cordon is one, too.
+fn taints(layout: &Layout, settings: &Settings) -> Result<String> {
+    let mut command = control_plane::kubectl(layout, settings);
+    command.args([
+        "get",
+        "nodes",
+        "--request-timeout=5s",
+        "-o",
+        "jsonpath={.items[*].spec.taints[*].key}",
+    ]);
+    Ok(output(&mut command)?.trim().to_owned())
 }

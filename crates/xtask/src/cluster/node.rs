@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::cgroups;
+use super::control_plane::kubectl;
 use super::images::{Archive, PAUSE_IMAGE};
 use super::network::{DNS_SERVICE, Node, POD_RANGE};
 use super::process::{at_work_below, end_all, ensure_started, running, stop};
@@ -114,6 +115,14 @@ pub(crate) fn ensure_kubelet(layout: &Layout, settings: &Settings, node: Node) -
         directory.join("proxy.json").display()
     ));
     ensure_started(layout, &format!("proxy-{}", node.name()), &mut proxy)
+}
+
+/// Lets pods onto a node from which an interrupted story has kept them. Kubernetes puts its own taints back.
+pub(crate) fn open(layout: &Layout, settings: &Settings, node: Node) -> Result<()> {
+    let mut command = kubectl(layout, settings);
+    command.args(["patch", "node", &node.name(), "--type=merge", "-p"]);
+    command.arg(r#"{"spec":{"taints":null,"unschedulable":null}}"#);
+    output(&mut command).map(drop)
 }
 
 /// As a power cut: daemons first, so that nobody tells of the containers' end, then every container at once.

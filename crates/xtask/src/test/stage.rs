@@ -150,7 +150,7 @@ impl Stage {
                 bench.cargo_test(&selection(REAL_ETCD), "", &[binaries])
             }
             Self::Generate => generate(layout, true),
-            Self::Up => cluster::ensure_up(layout),
+            Self::Up => cluster::ensure_fresh(layout),
             Self::Deploy => deploy(layout, &bench.target()?, &[]).map(drop),
             Self::E2e => bench.e2e("--test-threads=3", |name| !is_disruptive(name)),
             Self::E2eAlone => bench.e2e("--test-threads=1", is_disruptive),

@@ -54,7 +54,9 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     observed.etcd.members = member_list(ctx, targets.values()).await;
     let list = observed.etcd.members.as_ref();
     if list.is_some_and(|list| list.members.iter().any(Member::is_unstarted)) {
-        nudge(observed, &targets, ctx).await;
+        if plan::cluster::is_awaited(observed) {
+            nudge(&targets, ctx).await;
+        }
         for (ordinal, view) in views(ctx, &targets).await {
             if let Some(pod) = observed.pods.get_mut(&ordinal)
                 && let Process::Serving(serving) = &mut pod.process
@@ -76,11 +78,7 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
 
 /// A learner that got a snapshot of more than 5,000 entries refuses to announce itself until another entry comes, which
 /// in an idle cluster is never. The question for alarms goes through the log, and changes nothing.
-async fn nudge(observed: &Observed, serving: &BTreeMap<u32, Target>, ctx: &Context) {
-    let mut pods = observed.pods.values();
-    if !pods.any(|pod| pod.process == Process::Starting) {
-        return;
-    }
+async fn nudge(serving: &BTreeMap<u32, Target>, ctx: &Context) {
     if let Some(target) = serving.values().next() {
         let asked = ctx.member(target).with_deadline(PROMPT).alarms().await;
         if let Err(error) = asked {
