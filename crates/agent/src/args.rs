@@ -44,6 +44,8 @@ pub(crate) struct Gate {
     pub(crate) cluster_uid: String,
     /// UID of this pod.
     pub(crate) pod_uid: String,
+    /// Its name, which its volume has to bear; templates of earlier operators do not tell it.
+    pub(crate) pod_name: Option<String>,
     /// Mount point of the volume.
     pub(crate) volume: PathBuf,
     /// The downward API's annotations file.
@@ -168,13 +170,14 @@ impl RawGate {
         let flags: Vec<String> = etcd.collect();
         check_flags(&flags, &volume.join("data"))?;
         check_environment(environment)?;
-        let pod_uid = environment("POD_UID").and_then(|uid| uid.into_string().ok());
+        let variable = |name| {
+            let value = environment(name).and_then(|value| value.into_string().ok());
+            value.filter(|value| !value.is_empty())
+        };
         Ok(Gate {
             cluster_uid: need(cluster_uid, "--cluster-uid")?,
-            pod_uid: need(
-                pod_uid.filter(|uid| !uid.is_empty()),
-                "environment variable POD_UID",
-            )?,
+            pod_uid: need(variable("POD_UID"), "environment variable POD_UID")?,
+            pod_name: variable("POD_NAME"),
             annotations: need(annotations, "--annotations")?.into(),
             listen: match listen.parse() {
                 Ok(address) => address,

@@ -21,7 +21,7 @@ use crate::{
     Result, annotations,
     args::Gate,
     fence, floor,
-    judge::{IdentityFile, Log, Place, Seen, Verdict, Wal, judge},
+    judge::{IdentityFile, Log, Place, Seen, Verdict, Wal, judge, judge_pod},
     look,
     outcome::{self, Exit, Fault},
     permit::{self, Offer, Permitted, Recovery, Start, Wait},
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
         standing.fence = standing.fence.max(fence::find(&read));
         let may_start = judge(&seen, &args.cluster_uid, standing.fence) == Verdict::Start;
         standing.short = if may_start {
-            floor::check(&args.volume, &seen, &read, &|| stop.is_asked())?
+            withheld(args, &seen, &read, &stop)?
         } else {
             None
         };
@@ -99,6 +99,19 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
         "asked to stop while waiting at the gate",
     );
     Ok(())
+}
+
+/// Why data of ours has to wait all the same: it is another pod's, or less than it once was.
+fn withheld(
+    args: &Gate,
+    seen: &Seen,
+    read: &std::result::Result<String, String>,
+    stop: &Stop,
+) -> Result<Option<Verdict>> {
+    match judge_pod(&seen.identity, args.pod_name.as_deref()) {
+        Verdict::Start => floor::check(&args.volume, seen, read, &|| stop.is_asked()),
+        exchanged @ Verdict::Wait(..) => Ok(Some(exchanged)),
+    }
 }
 
 /// What outlives one wait.
@@ -283,7 +296,7 @@ fn consider(
         state: report.state,
         head,
     };
-    let permitted = permit::permit(wait, &grant)?;
+    let permitted = permit::permit(wait, &grant)?.in_pod(args.pod_name.as_ref());
     if let Permitted::Recover(_) = permitted {
         recover::find_etcdutl(&args.etcd)?;
     }

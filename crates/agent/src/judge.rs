@@ -154,6 +154,25 @@ pub(crate) fn judge_length(log: &Log, floor: u64) -> Verdict {
     Verdict::Wait(State::RolledBack, detail)
 }
 
+/// As [`judge`], for data that would start: is it the volume of another pod? Under two names at once one member would
+/// be reached by nobody, or by those who look for another one.
+///
+/// Invariant: what starts was last let through in a pod of this name, where both are known
+/// (`the_volume_of_another_pod_waits`).
+pub(crate) fn judge_pod(identity: &IdentityFile, pod: Option<&str>) -> Verdict {
+    let written = match identity {
+        IdentityFile::Says(identity) => identity.pod.as_deref(),
+        IdentityFile::Absent | IdentityFile::Unreadable(_) => None,
+    };
+    match (written, pod) {
+        (Some(written), Some(pod)) if written != pod => {
+            let detail = format!("the volume is that of {written}: volumes were exchanged");
+            Verdict::Wait(State::Mismatch, detail)
+        }
+        _same_or_unknown => Verdict::Start,
+    }
+}
+
 /// Why data with a readable head may not be ours; `None` when it is.
 fn doubt(
     head: &Head,
@@ -223,6 +242,7 @@ fn describe(identity: &IdentityFile) -> String {
                 cluster_uid,
                 incarnation,
                 nonce,
+                pod: _,
                 member_id,
                 cluster_id: _,
             } = identity;

@@ -33,6 +33,18 @@ pub(crate) enum Permitted {
     Recover(Recovery),
 }
 
+impl Permitted {
+    /// From now on the volume is that of this pod.
+    pub(crate) fn in_pod(mut self, name: Option<&String>) -> Self {
+        let identity = match &mut self {
+            Self::Start(permit) => &mut permit.identity,
+            Self::Recover(recovery) => &mut recovery.identity,
+        };
+        identity.pod = name.cloned();
+        self
+    }
+}
+
 /// What to do before etcd starts, and how to start it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Permit {
@@ -215,6 +227,7 @@ fn build_identity(grant: &Grant, ids: Option<(&String, &String)>) -> Identity {
         cluster_uid: grant.cluster_uid.clone(),
         incarnation: grant.incarnation,
         nonce: grant.nonce.clone(),
+        pod: None,
         member_id: ids.map(|(member_id, _)| member_id.clone()),
         cluster_id: ids.map(|(_, cluster_id)| cluster_id.clone()),
     }

@@ -1,5 +1,7 @@
 //! A member, its pod or its volume goes, while a client writes.
 
+use std::time::Instant;
+
 use anyhow::{Context, Result, ensure};
 use e2e::{Cluster, LIMIT, Load, MINUTE, Played, Stage, comes_true, on_volume, story, tell, until};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
@@ -104,6 +106,37 @@ fn a_member_whose_database_is_no_use_is_replaced() -> Played {
             .iter()
             .any(|(_, text)| text.contains("its data cannot be used"));
         ensure!(told, "no event says why: {events:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_member_that_somebody_removed_by_hand_joins_anew() -> Played {
+    story(|stage| async move {
+        let cluster = three(&stage, "v3.6.16").await?;
+        let leader = cluster.leader().await?;
+        let victim = ["c-0", "c-1", "c-2"].into_iter().find(|n| *n != leader);
+        let victim = victim.context("everybody leads")?;
+        let old = cluster.member(victim).await?.status().await?.member_id;
+        let load = Load::start(&cluster).await?;
+        let since = Instant::now();
+        let other = cluster.member(&leader).await?;
+        until("etcd lets it go", MINUTE, || async {
+            Ok(other.member_remove(old).await.is_ok())
+        })
+        .await?;
+        until(format!("{victim} is a new member"), MINUTE * 2, || async {
+            let status = cluster.member(victim).await?.status().await?;
+            Ok(status.member_id != old && !status.is_learner)
+        })
+        .await?;
+        let took = since.elapsed().as_secs_f32();
+        tell(&format!("{victim} was a voter again after {took:.1} s"));
+        comes_true(&cluster, 3, "3.6.16").await?;
+        load.finish().await?.assert_gap(LIMIT)?;
+        let events = stage.events_of("EtcdCluster", "c").await?;
+        let told = |(_, text): &(String, String)| text.contains("by somebody else");
+        ensure!(events.iter().any(told), "no event says why: {events:?}");
         Ok(())
     })
 }

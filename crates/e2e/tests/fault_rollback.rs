@@ -1,4 +1,4 @@
-//! A volume is rolled back to an earlier state while nobody uses it.
+//! A volume is rolled back to an earlier state, or exchanged for another one, while nobody uses it.
 
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::Phase;
@@ -47,6 +47,37 @@ fn a_volume_that_was_rolled_back_is_held_at_the_gate_and_its_member_replaced() -
         let events = stage.events_of("EtcdCluster", "c").await?;
         let told = |(reason, text): &(String, String)| {
             reason == "MemberRemoved" && text.contains("rolled back")
+        };
+        ensure!(events.iter().any(told), "no event says why: {events:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn the_volume_of_another_member_is_held_at_the_gate_and_the_member_replaced() -> Played {
+    story(|stage| async move {
+        let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
+        let cluster = stage.create("c", spec).await?;
+        cluster.ready().await?;
+        let pod = cluster.pods().await?.remove(VICTIM).context("no pod")?;
+        let old = cluster.member(VICTIM).await?.status().await?.member_id;
+        // Volumes stay on their nodes here, so this one is told to be another's.
+        let rename = r#"sed -i 's/"pod":"c-1"/"pod":"c-0"/' /data/identity.json && grep -q '"c-0"' /data/identity.json"#;
+        on_volume(&stage, &pod, rename).await?;
+        cluster.kill(&pod).await?;
+        until(
+            format!("{VICTIM} is another member"),
+            MINUTE * 2,
+            || async {
+                let status = cluster.member(VICTIM).await?.status().await?;
+                Ok(status.member_id != old && !status.is_learner)
+            },
+        )
+        .await?;
+        comes_true(&cluster, 3, "3.6.16").await?;
+        let events = stage.events_of("EtcdCluster", "c").await?;
+        let told = |(reason, text): &(String, String)| {
+            reason == "MemberRemoved" && text.contains("not its own")
         };
         ensure!(events.iter().any(told), "no event says why: {events:?}");
         Ok(())

@@ -98,6 +98,9 @@ pub struct Identity {
     pub incarnation: u64,
     /// Nonce of the grant that let etcd start.
     pub nonce: String,
+    /// Name of the pod whose volume it is; absent where an earlier agent wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
     /// Member ID the data must have; absent after a bootstrap.
     #[serde(rename = "memberID", default, skip_serializing_if = "Option::is_none")]
     pub member_id: Option<String>,

@@ -25,7 +25,9 @@ pub fn decide_events(
     outcome: &Outcome,
     phases: (Option<Phase>, Option<Phase>),
 ) -> Vec<Event> {
-    let of_step = of_step(observed, &decision.step).or_else(|| of_latch(decision));
+    let of_step = of_step(observed, &decision.step)
+        .or_else(|| of_latch(decision))
+        .or_else(|| of_vanished(decision));
     let of_step = of_step.filter(|_| *outcome == Outcome::Done);
     let of_phase = of_phase(observed, decision, phases);
     of_step.into_iter().chain(of_phase).collect()
@@ -39,6 +41,16 @@ fn of_latch(decision: &Decision) -> Option<Event> {
         reason: decision.reason,
         message: decision.why.clone(),
         warning: decision.reason == Reason::Recovering,
+    })
+}
+
+/// Somebody took a member away, and may not know what that does.
+fn of_vanished(decision: &Decision) -> Option<Event> {
+    let told = decision.reason == Reason::ReplacingMember;
+    (told && matches!(decision.step, Step::TellRemoved { .. })).then(|| Event {
+        reason: Reason::MemberRemoved,
+        message: decision.why.clone(),
+        warning: true,
     })
 }
 

@@ -16,7 +16,7 @@ use crate::cluster::membership::{
     MAX_LAG, has_room_for_a_learner, initial_cluster, is_listed_everywhere,
 };
 use crate::decision::Step;
-use crate::observed::{MemberList, Observed, Pod, parse_id, quorum};
+use crate::observed::{Member, MemberList, Observed, Pod, parse_id, quorum};
 
 /// A step that must not be taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -295,7 +295,7 @@ fn check_join_grant(
                 && report.data.as_ref().is_some_and(of_another)
         }
         State::OtherObject | State::Unidentified => observed.is_foreign(ordinal, report),
-        State::Mismatch => observed.is_foreign(ordinal, report) || observed.is_misled(report),
+        State::Mismatch => observed.is_not_its_own(ordinal, report),
     };
     ensure(free, Violation::LastCopy)?;
     // What is moved aside is not the last copy while a quorum of others is healthy.
@@ -386,9 +386,15 @@ fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violat
     let open = observed.open_grant();
     let own = open == Some(ordinal) && replace::is_dead(observed, ordinal);
     ensure(open.is_none() || own, Violation::OpenGrant)?;
+    // Of those who stay everybody is well; who is dead and not asked for either does not stay.
+    let dead = |voter: &Member| {
+        let superfluous = observed.ordinal_of(voter).filter(|n| *n >= size);
+        superfluous.is_some_and(|n| replace::is_dead(observed, n))
+            && keeps_quorum(observed, list, id)
+    };
     let mut others = list.voters().filter(|voter| voter.id != id);
     ensure(
-        others.all(|voter| observed.is_healthy(voter) && !observed.is_away(voter)),
+        others.all(|v| (observed.is_healthy(v) && !observed.is_away(v)) || dead(v)),
         Violation::Quorum,
     )?;
     ensure(observed.leader() != Some(id), Violation::Quorum)?;

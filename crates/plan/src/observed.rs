@@ -4,6 +4,7 @@
 mod blank;
 mod home;
 mod leaving;
+mod memory;
 mod space;
 mod stall;
 

@@ -113,7 +113,10 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
         .filter(|leaving| leaving.listed == Some(false) && shrink::goes(observed, leaving))
         .filter(|leaving| leaving.ordinal >= size || leaving.intent.replaced.is_none());
     let next = |highest: Option<u32>| highest.map_or(0, |highest| highest.saturating_add(1));
-    let listed = observed.etcd.members.iter().flat_map(|list| &list.members);
+    let listed = observed
+        .own_list()
+        .into_iter()
+        .flat_map(|list| &list.members);
     let listed = next(
         listed
             .filter_map(|member| observed.ordinal_of(member))
@@ -123,7 +126,7 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
         // Pods do not end in order: who left later may be gone before who left first, and is not made anew.
         return lowest.min(size).max(listed);
     }
-    if observed.cluster.latched.cluster_id.is_some() && observed.etcd.members.is_some() {
+    if observed.cluster.latched.cluster_id.is_some() && observed.own_list().is_some() {
         return room(observed, size).max(listed);
     }
     // Who is a member is not known: nothing changes on that account. A set that is to be made, or was stopped, gets a
@@ -132,7 +135,7 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
         .objects
         .replicas
         .or(observed.cluster.latched.replicas);
-    let in_force = in_force.filter(|replicas| *replicas > 0 && observed.etcd.members.is_none());
+    let in_force = in_force.filter(|replicas| *replicas > 0 && observed.own_list().is_none());
     let with_claim = || next(observed.claims.keys().max().copied());
     size.max(listed).max(in_force.unwrap_or_else(with_claim))
 }

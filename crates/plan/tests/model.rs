@@ -27,6 +27,7 @@ fn story(name: &'static str, start: World) -> Story {
         edits: &[],
         word: false,
         coarse: false,
+        out_of_turn: None,
         unchecked: false,
         most: 20_000_000,
     }
@@ -54,8 +55,11 @@ fn tried(mut story: Story, faults: u8, late: u8) -> Found {
     let mut line = String::new();
     write!(
         line,
-        "| {size} | {} | {faults} | {late} | {} | {} | {} | {} | {:.1} | {} |",
+        "| {size} | {} | {faults} | {late} | {} | {} | {} | {} | {} | {:.1} | {} |",
         story.name,
+        story
+            .out_of_turn
+            .map_or("any".to_owned(), |n| n.to_string()),
         found.states,
         found.transitions,
         found.depth,
@@ -74,6 +78,14 @@ fn tried(mut story: Story, faults: u8, late: u8) -> Found {
 fn coarse(story: Story) -> Story {
     Story {
         coarse: true,
+        ..story
+    }
+}
+
+/// In turn, but for so many times.
+fn in_turn(out_of_turn: u8, story: Story) -> Story {
+    Story {
+        out_of_turn: Some(out_of_turn),
         ..story
     }
 }
@@ -139,26 +151,35 @@ fn no_order_of_events_does_harm_or_keeps_a_cluster_down() {
     tried(asked(3), 0, 1);
 }
 
-/// Minutes: the larger ones, up to five members and two faults.
+/// The larger ones, up to five members and two faults: an hour. `MODEL=full` tries them all, `MODEL="5 a grown"` those
+/// whose size and name begin so.
 #[test]
 fn nor_does_any_in_the_large() {
-    if std::env::var("MODEL").is_err() {
+    let Ok(wanted) = std::env::var("MODEL") else {
         return;
+    };
+    let large = vec![
+        (in_turn(1, stays(5)), 2, 0),
+        (in_turn(2, losses(5)), 2, 0),
+        (in_turn(1, proved(5)), 1, 0),
+        (in_turn(1, asked(5)), 1, 0),
+        (in_turn(1, restarted(5)), 2, 0),
+        (in_turn(1, coarse(bootstrap(5))), 1, 0),
+        (in_turn(1, changes("3 to 5 to 3", 3, FURTHER)), 1, 0),
+        (in_turn(2, changes("1 to 3 to 1", 1, UP_AND_DOWN)), 2, 0),
+        (coarse(bootstrap(3)), 1, 0),
+        (bootstrap(1), 2, 1),
+        (restarted(3), 1, 1),
+        (proved(3), 1, 0),
+        (asked(3), 1, 0),
+        (stays(3), 2, 0),
+        (restarted(3), 2, 0),
+        (stays(5), 1, 1),
+    ];
+    for (story, faults, late) in large {
+        let head = format!("{} {}", story.start.object.size, story.name);
+        if wanted == "full" || head.starts_with(&wanted) {
+            tried(story, faults, late);
+        }
     }
-    tried(proved(5), 0, 0);
-    tried(asked(5), 0, 0);
-    tried(losses(5), 2, 0);
-    tried(coarse(bootstrap(5)), 0, 0);
-    tried(stays(5), 1, 1);
-    tried(restarted(5), 1, 0);
-    tried(bootstrap(1), 2, 1);
-    tried(restarted(3), 1, 1);
-    tried(proved(3), 1, 0);
-    tried(asked(3), 1, 0);
-    tried(stays(3), 2, 0);
-    tried(restarted(3), 2, 0);
-    tried(coarse(bootstrap(3)), 1, 0);
-    tried(changes("3 to 5 to 3", 3, FURTHER), 0, 0);
-    tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 0, 1);
-    tried(stays(5), 2, 0);
 }

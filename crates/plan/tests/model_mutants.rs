@@ -23,6 +23,7 @@ fn story(start: World) -> Story {
         edits: &[],
         word: false,
         coarse: true,
+        out_of_turn: None,
         unchecked: false,
         most: 100_000,
     }

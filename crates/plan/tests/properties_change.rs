@@ -1,6 +1,7 @@
 //! Properties of every decision that changes what members run on, or ends their data. Each is written from its
 //! invariant's sentence and in terms of how the scene was painted.
 
+use api::v1alpha1::status::KnownVoter;
 use gate::Action;
 use manifests::Template;
 use plan::observed::quorum;
@@ -289,6 +290,24 @@ proptest! {
         if let Step::TellRemoved { ordinal, members, .. } = decide(&scene.observed()).step {
             let slot = scene.slot(ordinal);
             prop_assert!(scene.list && slot.listed == Listed::No && slot.leaves);
+            prop_assert_eq!(members, vec![testkit::scene::member_id(ordinal)]);
+        }
+    }
+
+    #[test]
+    fn invariant_5_so_is_that_of_a_voter_that_is_listed_no_more(scene in scene(), voted in 0..32_u8) {
+        let mut observed = scene.observed();
+        let voted = |ordinal: u32| voted & (1 << ordinal) != 0;
+        observed.cluster.latched.voters = (0..5).filter(|ordinal| voted(*ordinal)).map(|ordinal| KnownVoter {
+            member: observed.member_name(ordinal),
+            member_id: format!("{:x}", testkit::scene::member_id(ordinal)),
+            index: None,
+        }).collect();
+        let step = decide(&observed).step;
+        prop_assert!(invariants::check(&observed, &step).is_ok());
+        if let Step::TellRemoved { ordinal, members, .. } = step {
+            let slot = scene.slot(ordinal);
+            prop_assert!(scene.list && slot.listed == Listed::No && (slot.leaves || voted(ordinal)));
             prop_assert_eq!(members, vec![testkit::scene::member_id(ordinal)]);
         }
     }

@@ -287,3 +287,61 @@ fn data_that_goes_bad_while_a_change_is_tried_on_it_is_no_fault_of_the_change() 
         }
     }
 }
+
+#[test]
+fn a_cluster_that_lost_two_of_five_can_be_made_smaller() {
+    for seed in seeds(15) {
+        for victims in [[3, 4], [1, 4], [0, 3]] {
+            let mut run = settled(5, 6, seed);
+            for victim in victims {
+                run.world.set_node(victim, NodeState::Deleted);
+            }
+            run.world.resize(3);
+            settle(&mut run, &format!("{victims:?} of 5, seed {seed}"));
+            assert_eq!(run.world.healthy_voters(), 3);
+        }
+    }
+}
+
+/// `etcdctl member remove`, by somebody who is not the operator.
+fn removed_by_hand(run: &mut Run<'_>, victim: usize) -> u64 {
+    let cluster = run.world.clusters.keys().next().copied().unwrap_or(0);
+    let member = members(run).get(victim).copied().unwrap_or(0);
+    let removed = run.world.member_remove(cluster, member);
+    assert_eq!(removed, Ok(()));
+    member
+}
+
+#[test]
+fn a_member_that_somebody_else_removed_joins_anew() {
+    for seed in seeds(15) {
+        for (size, minor) in [(3, 5), (3, 6), (5, 7)] {
+            let mut run = settled(size, minor, seed);
+            let victim = usize::try_from(seed).unwrap() % voters(size);
+            let member = removed_by_hand(&mut run, victim);
+            settle(&mut run, &format!("member {victim} of {size}, seed {seed}"));
+            assert_eq!(run.world.healthy_voters(), voters(size));
+            assert!(!members(&run).contains(&member));
+        }
+    }
+}
+
+#[test]
+fn joining_anew_after_somebody_else_removed_it_survives_every_fault() {
+    for seed in seeds(15) {
+        let mut run = settled(3, 6, seed);
+        removed_by_hand(&mut run, usize::try_from(seed % 3).unwrap());
+        run.faults = Faults::ALL;
+        run.turns(150);
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.healthy_voters(), 3);
+    }
+}
+
+#[test]
+fn joining_anew_survives_a_kill_at_every_write() {
+    let mut run = settled(3, 6, 3);
+    removed_by_hand(&mut run, 1);
+    run.world.writes = 0;
+    killed_at_every_write(&run.world, &|run| run.settle(BOUND)).unwrap();
+}

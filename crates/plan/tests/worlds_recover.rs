@@ -1,6 +1,7 @@
 //! Stories of clusters that lost their quorum for good, in the simulated Kubernetes and etcd.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use api::Reason;
 use api::v1alpha1::cluster::{OnQuorumLoss, Retention};
@@ -331,5 +332,40 @@ fn members_that_return_too_late_are_no_second_cluster() {
         run.world.quiet = false;
         settle(&mut run, &format!("seed {seed}"));
         assert_eq!(run.world.healthy_voters(), 3, "seed {seed}");
+    }
+}
+
+/// Nodes fall silent, a person gives the word, somebody wipes the status, and the nodes come back.
+#[test]
+fn a_status_that_is_wiped_after_the_fence_brings_nothing_back_to_life() {
+    for seed in seeds(3) {
+        for turns in 0..60 {
+            let mut run = settled(5, 6, seed);
+            run.world.quiet = true;
+            let since = run.world.now;
+            for ordinal in [0, 1, 2] {
+                run.world.set_node(ordinal, NodeState::Silent(since));
+            }
+            run.turns(10);
+            run.world.sleep(60);
+            run.world.approve_recovery();
+            run.turns(turns);
+            let fenced = run.world.object.status.fence.is_some();
+            run.world.wipe_status();
+            run.turns(5);
+            let nodes: Vec<String> = run.world.nodes.keys().cloned().collect();
+            for node in nodes {
+                run.world.nodes.insert(node, NodeState::Fine);
+            }
+            for ordinal in 0..5 {
+                run.world.delete_pod(ordinal);
+            }
+            run.turns(150);
+            let what = format!("after {turns} turns, seed {seed}, fenced {fenced}");
+            assert_eq!(run.verdict(), Ok(()), "{what}");
+            let serving = run.world.live().filter(|(_, process)| process.serving);
+            let lives: BTreeSet<u64> = serving.map(|(_, process)| process.cluster).collect();
+            assert!(lives.len() <= 1, "{what}: {lives:x?}");
+        }
     }
 }

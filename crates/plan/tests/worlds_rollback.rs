@@ -132,3 +132,43 @@ fn killed_at_every_write_the_repair_goes_on() {
         killed_at_every_write(&world, &|run| run.settle(BOUND)).unwrap();
     }
 }
+
+#[test]
+fn two_of_five_whose_volumes_were_exchanged_are_replaced() {
+    for seed in seeds(15) {
+        let mut run = grown(5, seed);
+        let before = ids(&run);
+        run.world.swap_volumes(1, 3);
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(replaced(&before, &run), 2, "seed {seed}");
+        assert_eq!(run.world.healthy_voters(), 5);
+    }
+}
+
+#[test]
+fn where_most_were_exchanged_they_are_waited_for_until_a_person_decides() {
+    for seed in seeds(15) {
+        for back in [true, false] {
+            let mut run = grown(3, seed);
+            run.world.quiet = true;
+            run.world.object.on_quorum_loss = OnQuorumLoss::FromSurvivor;
+            run.world.swap_volumes(0, 2);
+            run.turns(50);
+            run.world.sleep(600);
+            run.turns(50);
+            let what = format!("back {back}, seed {seed}");
+            assert_eq!(run.world.clusters.len(), 1, "{what}");
+            assert!(run.reasons.contains_key(&Reason::QuorumLost), "{what}");
+            if back {
+                run.world.swap_volumes(0, 2);
+            } else {
+                run.world.approve_recovery();
+            }
+            run.world.quiet = false;
+            settle(&mut run, &what);
+            let clusters = if back { 1 } else { 2 };
+            assert_eq!(run.world.clusters.len(), clusters, "{what}");
+            assert_eq!(run.world.healthy_voters(), 3);
+        }
+    }
+}

@@ -47,6 +47,9 @@ pub struct Story {
     pub word: bool,
     /// What happens in one pod happens in larger pieces.
     pub coarse: bool,
+    /// How often something may happen out of turn: with everything in any order there are too many orders in the large.
+    /// The operator, its owner and faults have no turn. `None` is no bound.
+    pub out_of_turn: Option<u8>,
     /// Steps that the invariants refuse are taken all the same.
     pub unchecked: bool,
     /// States after which the search ends, incomplete.
@@ -148,6 +151,8 @@ struct State {
     looks: u8,
     writes: u8,
     edits: usize,
+    /// How often something may still happen out of turn.
+    out_of_turn: u8,
 }
 
 impl State {
@@ -163,6 +168,7 @@ impl State {
             looks: story.late,
             writes: story.writes,
             edits: 0,
+            out_of_turn: story.out_of_turn.unwrap_or(0),
         }
     }
 
@@ -171,6 +177,7 @@ impl State {
         let late = self.late.as_deref().map(|(look, d)| (look, &d.step));
         let mut hasher = Mix::default();
         let left = (self.faults, self.looks, self.writes, self.edits);
+        let left = (left, self.out_of_turn);
         (self.world.canonical(late), left).hash(&mut hasher);
         hasher.finish()
     }

@@ -20,6 +20,7 @@ fn a_whole_gate_command() {
     let expected = Gate {
         cluster_uid: "u".into(),
         pod_uid: "p".into(),
+        pod_name: None,
         volume: "/v".into(),
         annotations: "/p/a".into(),
         listen: "[::]:2381".parse().unwrap(),

@@ -16,6 +16,7 @@ fn identity(object: &str, member: Option<&str>, cluster: Option<&str>) -> Identi
         cluster_uid: object.into(),
         incarnation: 1,
         nonce: "n".into(),
+        pod: None,
         member_id: member.map(Into::into),
         cluster_id: cluster.map(Into::into),
     })
@@ -295,4 +296,30 @@ fn data_below_its_floor_waits() {
         let verdict = judge_length(&log, 900);
         assert_eq!(verdict == Verdict::Start, starts, "{log:?}: {verdict:?}");
     }
+}
+
+#[test]
+fn the_volume_of_another_pod_waits() {
+    let of = |pod: Option<&str>| match identity(OURS, None, None) {
+        IdentityFile::Says(identity) => IdentityFile::Says(Identity {
+            pod: pod.map(Into::into),
+            ..identity
+        }),
+        other => other,
+    };
+    let Verdict::Wait(State::Mismatch, detail) = judge_pod(&of(Some("c-1")), Some("c-0")) else {
+        panic!("the volume of another pod starts");
+    };
+    assert!(detail.contains("c-1"), "{detail}");
+    for (written, pod) in [
+        (Some("c-0"), Some("c-0")),
+        (None, Some("c-0")),
+        (Some("c-0"), None),
+    ] {
+        assert_eq!(judge_pod(&of(written), pod), Verdict::Start);
+    }
+    assert_eq!(
+        judge_pod(&IdentityFile::Absent, Some("c-0")),
+        Verdict::Start
+    );
 }

@@ -138,6 +138,7 @@ fn a_permit_carries_what_the_grant_said() {
         cluster_uid: UID.into(),
         incarnation: 2,
         nonce: "n".into(),
+        pod: None,
         member_id: Some("a2".into()),
         cluster_id: Some("c1".into()),
     };
@@ -274,6 +275,7 @@ fn a_recovery_is_for_this_data_and_for_a_life_it_has_not_seen() {
         cluster_uid: UID.into(),
         incarnation: 2,
         nonce: "n".into(),
+        pod: None,
         member_id: None,
         cluster_id: None,
     };

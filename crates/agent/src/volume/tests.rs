@@ -41,6 +41,7 @@ fn identity() -> Identity {
         cluster_uid: UID.into(),
         incarnation: 1,
         nonce: "n2".into(),
+        pod: None,
         member_id: Some("a1".into()),
         cluster_id: Some("c1".into()),
     }

@@ -1,4 +1,4 @@
-//! Data that ends before what its member is known to have had.
+//! Data of ours that is not what its pod should have: it ends too early, or is that of another pod.
 
 use gate::State;
 
@@ -35,5 +35,25 @@ fn a_log_that_reaches_its_floor_starts_and_a_shorter_one_waits() {
         let fenced = member.pod.await_detail("held back by the fence");
         assert_eq!(fenced.state, State::Fenced);
         assert_ne!(fenced.nonce, report.nonce);
+    }
+}
+
+#[test]
+fn the_volume_of_another_pod_waits_and_starts_in_its_own() {
+    for etcd in binaries() {
+        let (mut member, status) = Member::founded(&etcd);
+        member.pod.name = "c-1";
+        let process = member.start();
+        let report = member.pod.await_state(State::Mismatch);
+        assert!(report.detail.contains("that of c-0"), "{}", report.detail);
+        let data = report.data.unwrap();
+        assert_eq!(data.member_id, status.member_id);
+        assert_eq!(data.identity.unwrap().pod.as_deref(), Some("c-0"));
+        drop(process);
+
+        member.pod.name = "c-0";
+        let _process = member.start();
+        member.await_serving();
+        assert!(member.has_key());
     }
 }

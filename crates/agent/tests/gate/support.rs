@@ -76,6 +76,7 @@ pub(crate) struct Pod {
     /// Value of the annotation that holds earlier lives back.
     pub(crate) fence: Option<String>,
     pub(crate) floors: String,
+    pub(crate) name: &'static str,
     /// The life that grants are for.
     pub(crate) incarnation: u64,
 }
@@ -96,6 +97,7 @@ impl Pod {
             removed: String::new(),
             fence: None,
             floors: String::new(),
+            name: "c-0",
             incarnation: 1,
         }
     }
@@ -112,6 +114,7 @@ impl Pod {
         let mut command = Command::new(AGENT);
         command
             .env("POD_UID", "pod-1")
+            .env("POD_NAME", self.name)
             .args(["gate", "--cluster-uid", self.uid, "--volume"])
             .arg(self.volume())
             .arg("--annotations")

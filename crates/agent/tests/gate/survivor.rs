@@ -112,6 +112,7 @@ impl Three {
             cluster_uid: UID.into(),
             incarnation: 1,
             nonce: "n".into(),
+            pod: None,
             member_id: None,
             cluster_id: None,
         });

@@ -150,7 +150,7 @@ pub(crate) const TEMPLATE_LIMITS: &[&str] = &[
 ];
 const ONLY_STORAGE: &str = "self.all(name, name == 'storage')";
 const ONLY_STORAGE_MESSAGE: &str = "a claim has no other resource: write storage, and nothing else";
-const CHANGED: &str = "cannot change but for its storage request, which may grow: a claim keeps what it was made with: make a new cluster and restore into it";
+const CHANGED: &str = "cannot change but for its storage request, which may grow: a claim keeps what it was made with: make a new cluster and copy the data into it";
 
 pub(super) const RULES: &[CelRule] = &[
     always(&["spec", "storage", "size"], QUANTITY, QUANTITY_MESSAGE),
@@ -171,7 +171,7 @@ pub(super) const RULES: &[CelRule] = &[
             same_class_as!("self.storage.volumeClaimTemplate.spec.storageClassName"),
             class_at!("self", "?storageClassName",
                 same_class_as!("self.storage.storageClassName"), no_class!("oldSelf"))),
-        "volumes cannot move between classes: make a new cluster and restore into it",
+        "volumes cannot move between classes: make a new cluster and copy the data into it",
     )
     .at(".storage.storageClassName"),
     always(

@@ -64,6 +64,7 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         homes: BTreeMap::new(),
         etcd: Etcd::default(),
     };
+    observed.recall_fence();
     members::look(&mut observed, cluster, ctx).await;
     stalls::look(&mut observed, cluster, ctx).await;
     hashes::look(&mut observed, cluster, ctx).await;

@@ -41,6 +41,7 @@ const RULES: &[Rule] = &[
     // What has begun is brought to an end before anything else is begun.
     rollout::go_on,
     shrink::tell_removed,
+    shrink::tell_vanished,
     // Fewer before more: who leaves is not replaced, and makes room.
     shrink::delete_claim,
     shrink::retire,

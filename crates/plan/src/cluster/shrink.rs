@@ -5,7 +5,7 @@ use api::v1alpha1::cluster::Retention;
 use api::v1alpha1::status::RetireIntent;
 use api::{Reason, names};
 
-use crate::cluster::membership::starting;
+use crate::cluster::membership::{can_lose, starting};
 use crate::cluster::replace;
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{
@@ -79,6 +79,23 @@ pub(super) fn tell_removed(observed: &Observed, _: &MemberList) -> Option<Decisi
     })
 }
 
+/// Whoever was removed by somebody else joins anew: what it had is of no use to anybody, and is never read again.
+pub(super) fn tell_vanished(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let mut vanished = observed.vanished();
+    let (ordinal, id, pod) =
+        vanished.find(|(_, _, pod)| !pod.terminating && pod.serving().is_none())?;
+    let step = Step::TellRemoved {
+        ordinal,
+        uid: pod.uid.clone(),
+        members: vec![id],
+    };
+    let why = format!(
+        "{} ({id:x}) was removed from the cluster by somebody else, and joins anew",
+        observed.member_name(ordinal)
+    );
+    Some(Decision::act(step, Reason::ReplacingMember, why))
+}
+
 /// The data of a member that has left goes with its pod.
 pub(super) fn delete_claim(observed: &Observed, list: &MemberList) -> Option<Decision> {
     if observed.healthy_voters() < quorum(list.voters().count()) {
@@ -129,7 +146,7 @@ pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision>
         return Some(starting(observed, open));
     }
     let name = observed.member_name(ordinal);
-    if let Some(dark) = unhealthy_survivor(observed, list, member) {
+    if let Some(dark) = unhealthy_survivor(observed, list, (size, member)) {
         let why = format!(
             "{name} is not removed while {dark} is not healthy: fewer members would tolerate less"
         );
@@ -139,14 +156,22 @@ pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision>
 }
 
 /// A voter that would remain and is not healthy, or is about to be away: with its claim the data may go that whoever
-/// leaves still has. Learners do not count, and a member that leaves need not be well.
-pub(crate) fn unhealthy_survivor(
+/// leaves still has. Learners do not count, and a member that leaves need not be well. Of several that are dead and not
+/// asked for any more, none keeps the others, as long as a quorum can do without.
+fn unhealthy_survivor(
     observed: &Observed,
     list: &MemberList,
-    leaver: &Member,
+    (size, leaver): (u32, &Member),
 ) -> Option<String> {
+    let spare = can_lose(observed, list, leaver);
+    let hopeless = |voter: &Member| {
+        let superfluous = observed.ordinal_of(voter).filter(|n| spare && *n >= size);
+        superfluous.is_some_and(|n| replace::why_dead(observed, n).is_some())
+    };
     let mut survivors = list.voters().filter(|voter| voter.id != leaver.id);
-    let dark = survivors.find(|voter| !observed.is_healthy(voter) || observed.is_away(voter))?;
+    let dark = survivors.find(|voter| {
+        !hopeless(voter) && (!observed.is_healthy(voter) || observed.is_away(voter))
+    })?;
     Some(
         observed
             .ordinal_of(dark)

@@ -234,7 +234,19 @@ pub(super) fn check_told(
                 && parse_id(&leaving.intent.member_id) == Some(*id)
         })
     };
-    ensure(members.iter().all(removed), Violation::LastCopy)
+    // Whoever once voted and is listed no more can never come back under its ID.
+    let latched = &observed.cluster.latched;
+    let list = observed.etcd.members.as_ref();
+    let list = list.filter(|list| latched.cluster_id == Some(list.cluster_id));
+    let unlisted = |id: u64| list.is_some_and(|list| list.members.iter().all(|m| m.id != id));
+    let voted = |id: u64| {
+        let mut known = latched.voters.iter();
+        known.any(|known| parse_id(&known.member_id) == Some(id))
+    };
+    let all = members
+        .iter()
+        .all(|id| removed(id) || (voted(*id) && unlisted(*id)));
+    ensure(all, Violation::LastCopy)
 }
 
 /// Data ends only by the owner's policy, when nothing runs.

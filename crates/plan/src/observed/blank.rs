@@ -12,9 +12,25 @@ impl Observed {
         let blank = match report.state {
             State::Empty | State::Damaged | State::Fenced | State::RolledBack => true,
             State::OtherObject | State::Unidentified => self.is_foreign(ordinal, report),
-            State::Mismatch => self.is_foreign(ordinal, report) || self.is_misled(report),
+            State::Mismatch => self.is_not_its_own(ordinal, report),
         };
         blank.then_some(report)
+    }
+
+    /// What lies there was never this member's: of another cluster, of another member, or of nobody.
+    pub fn is_not_its_own(&self, ordinal: u32, report: &Report) -> bool {
+        self.is_foreign(ordinal, report)
+            || self.is_exchanged(ordinal, report)
+            || self.is_misled(report)
+    }
+
+    /// The volume of another member, on a claim that was made for this one.
+    pub fn is_exchanged(&self, ordinal: u32, report: &Report) -> bool {
+        let ours = self.claims.get(&ordinal).is_some_and(|claim| claim.ours);
+        let identity = report.data.as_ref().and_then(|data| data.identity.as_ref());
+        let written = identity.and_then(|identity| identity.pod.as_ref());
+        let other = written.is_some_and(|written| *written != self.member_name(ordinal));
+        ours && other && report.state == State::Mismatch
     }
 
     /// A joiner asked somebody who was late, and took the ID of a member that had been removed: nothing of use was ever
@@ -43,8 +59,7 @@ pub(crate) fn what_is_lost(state: State) -> &'static str {
     match state {
         State::Empty | State::Damaged | State::Fenced => "has no data any more",
         State::RolledBack => "has less data than it once had: its volume was rolled back",
-        State::OtherObject | State::Unidentified | State::Mismatch => {
-            "has the volume of another cluster"
-        }
+        State::OtherObject | State::Unidentified => "has the volume of another cluster",
+        State::Mismatch => "has a volume that is not its own",
     }
 }

@@ -3,7 +3,7 @@
 use api::names;
 use api::v1alpha1::status::RetireIntent;
 
-use super::{Claim, Observed, parse_id};
+use super::{Claim, Observed, Pod, parse_id};
 
 /// Who is leaving, and how far that got.
 pub struct Leaving<'a> {
@@ -35,6 +35,28 @@ impl Observed {
                 claim,
                 listed,
             })
+        })
+    }
+
+    /// Voters that somebody else removed, each with its pod, whose agent does not know it yet: etcd would start on what
+    /// they left, learn that it is not wanted, and end, for ever.
+    pub fn vanished(&self) -> impl Iterator<Item = (u32, u64, &Pod)> {
+        let known = self.cluster.latched.voters.iter();
+        let known = known.filter_map(|known| {
+            let ordinal = names::ordinal(&self.cluster.name, &known.member)?;
+            Some((ordinal, parse_id(&known.member_id)?))
+        });
+        known.filter_map(|(ordinal, id)| {
+            let list = self.etcd.members.as_ref()?;
+            let ours = self.cluster.latched.cluster_id == Some(list.cluster_id);
+            let listed = list.members.iter().any(|member| member.id == id);
+            let taken = self.member_of(ordinal).is_some();
+            let leaves = self
+                .leaving()
+                .any(|leaving| parse_id(&leaving.intent.member_id) == Some(id));
+            let pod = self.pods.get(&ordinal)?;
+            let tries = pod.held().is_none() && !pod.told_removed.contains(&id);
+            (ours && !listed && !taken && !leaves && tries).then_some((ordinal, id, pod))
         })
     }
 }

@@ -13,10 +13,11 @@ const FAR: i64 = 50_000;
 /// Nothing is written down of a log that is shorter.
 const SHORT: i64 = 500;
 
-/// The voters of ours in the list; what was known before, while there is none.
+/// The voters of ours in the list, and those that vanished from it until their agents know; what was known before, while
+/// there is no list.
 pub(super) fn remember(observed: &Observed) -> Vec<KnownVoter> {
     let known = &observed.cluster.latched.voters;
-    let Some(list) = &observed.etcd.members else {
+    let Some(list) = observed.own_list() else {
         return known.clone();
     };
     let of_member = |member: &Member| {
@@ -30,6 +31,10 @@ pub(super) fn remember(observed: &Observed) -> Vec<KnownVoter> {
         })
     };
     let mut voters: Vec<KnownVoter> = list.voters().filter_map(of_member).collect();
+    for (_, id, _) in observed.vanished() {
+        let id = format_id(id);
+        voters.extend(known.iter().find(|known| known.member_id == id).cloned());
+    }
     voters.sort();
     voters
 }
@@ -59,7 +64,7 @@ fn index(
 /// The learners in the list, each with the time at which it was first seen; what was known before, while there is none.
 pub(super) fn remember_learners(observed: &Observed) -> BTreeMap<u64, Timestamp> {
     let known = &observed.cluster.latched.learners;
-    let Some(list) = &observed.etcd.members else {
+    let Some(list) = observed.own_list() else {
         return known.clone();
     };
     let learners = list.learners().map(|learner| learner.id);

@@ -1,4 +1,4 @@
-//! The search: layer by layer, on every core, each world once.
+//! The search: layer by layer as far as there is room, on every core, each world once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,6 +9,9 @@ use super::{Decide, Kind, Move, State, Story};
 use crate::world::observe::Blind;
 
 const SHARDS: usize = 64;
+/// Worlds of a layer that are kept at once. A larger layer is followed in parts, each to its end, or there would be no
+/// room for all of it.
+const AT_ONCE: usize = 4096;
 
 impl State {
     /// A move in words.
@@ -78,7 +81,7 @@ pub struct Found {
     pub states: usize,
     /// Moves that were tried.
     pub transitions: usize,
-    /// Moves to the world that is farthest from the start.
+    /// Moves of the longest way from the start that was followed.
     pub depth: usize,
     /// Worlds on the ways to rest.
     pub settled: usize,
@@ -123,12 +126,19 @@ pub fn explore(story: &Story, decide: Decide<'_>) -> Found {
     search.seen.insert(start.code(), (0, None));
     let mut found = Found::default();
     search.judge(&start, 0, None);
-    let mut layer = vec![start];
-    while !layer.is_empty() && !search.is_broken() && search.seen.len() < story.most {
-        layer = search.next_layer(&layer);
-        found.depth += 1;
+    let mut rest = vec![(0, vec![start])];
+    while search.seen.len() < story.most
+        && !search.is_broken()
+        && let Some((depth, layer)) = rest.pop()
+    {
+        found.depth = found.depth.max(depth);
+        let mut next = search.next_layer(&layer);
+        while !next.is_empty() {
+            let part = next.split_off(next.len().saturating_sub(AT_ONCE));
+            rest.push((depth + 1, part));
+        }
     }
-    found.complete = layer.is_empty();
+    found.complete = rest.is_empty() && !search.is_broken();
     found.states = search.seen.len();
     found.settled = search.good.len();
     found.transitions = search.transitions.load(Ordering::Relaxed);

@@ -17,6 +17,9 @@ impl State {
     pub(super) fn moves(&self, story: &Story) -> Vec<Move> {
         let world = &self.world;
         let mut all: Vec<Move> = world.possible().into_iter().map(Move::Happens).collect();
+        if story.out_of_turn.is_some() && self.out_of_turn == 0 {
+            all.truncate(1);
+        }
         all.push(Move::Operator);
         if self.late.is_some() {
             all.push(Move::ActLate);
@@ -100,6 +103,11 @@ impl State {
         decide: Decide<'_>,
     ) -> Result<Option<Self>, String> {
         let mut next = self.clone();
+        if let Move::Happens(happens) = what
+            && self.world.possible().first() != Some(&happens)
+        {
+            next.out_of_turn = next.out_of_turn.saturating_sub(1);
+        }
         match what {
             Move::Happens(happens) if story.coarse => next.world.happen_coarsely(happens),
             Move::Happens(happens) => next.world.happen(happens),

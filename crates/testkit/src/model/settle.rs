@@ -27,7 +27,7 @@ impl State {
         known: &dyn Fn(u64) -> bool,
     ) -> Result<Vec<u64>, String> {
         (self.late, self.faults, self.looks) = (None, 0, 0);
-        (self.writes, self.edits) = (0, 0);
+        (self.writes, self.edits, self.out_of_turn) = (0, 0, 0);
         let (mut way, mut met) = (Vec::new(), BTreeSet::new());
         let mut told = Vec::new();
         for _ in 0..BOUND {

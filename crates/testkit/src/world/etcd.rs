@@ -21,7 +21,8 @@ impl World {
             .map(|(_, process)| process)
     }
 
-    pub(super) fn live(&self) -> impl Iterator<Item = (u32, &Process)> {
+    /// Every etcd that runs, by the ordinal of its pod.
+    pub fn live(&self) -> impl Iterator<Item = (u32, &Process)> {
         self.pods
             .iter()
             .filter_map(|(ordinal, pod)| match &pod.container {
@@ -210,13 +211,18 @@ impl World {
         );
     }
 
-    /// What some voter lists; of those who are late one, where the world is contrary. Learners are left out: ADR 3.
+    /// What some voter lists; of those who are late one, where the world is contrary. Learners are left out, and with them
+    /// whoever has not heard yet that it votes: ADR 3.
     fn ask_a_peer(&mut self, cluster: u64) -> Vec<Member> {
         let voters = self.live_voters(cluster);
         let mut views: Vec<Vec<Member>> = self
             .live()
             .filter(|(_, process)| process.cluster == cluster)
             .filter(|(_, process)| voters.contains(&process.member))
+            .filter(|(_, process)| {
+                let mut own = process.view.iter().filter(|m| m.id == process.member);
+                own.all(|own| !own.learner)
+            })
             .map(|(_, process)| process.view.clone())
             .collect();
         let pick = self.rng.below(u64::try_from(views.len()).unwrap_or(1));

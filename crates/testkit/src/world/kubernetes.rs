@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use api::names;
 use gate::{Action, Data as Found, Grant, Identity, Report, State};
 use plan::observed::{format_id, parse_id};
 
-use crate::world::{Claim, Container, Pod, Set, Template, Volume, World};
+use crate::world::{Claim, Container, NAME, Pod, Set, Template, Volume, World};
 
 impl World {
     pub(super) fn run_controllers(&mut self) {
@@ -136,7 +137,8 @@ impl World {
         match &pod.container {
             Container::Down if pod.terminating || pod.template.bad => false,
             Container::Down => self.claims.get(&ordinal).is_some_and(|claim| {
-                let starts = judge(&claim.volume, &self.object.uid, &pod.template).is_none();
+                let starts =
+                    judge(&claim.volume, (ordinal, &self.object.uid), &pod.template).is_none();
                 !(starts && claim.volume.broken)
             }),
             Container::Waiting(report) => pod.grant.as_ref().is_some_and(|grant| {
@@ -155,7 +157,7 @@ impl World {
         let Some(template) = self.pods.get(&ordinal).map(|pod| pod.template.clone()) else {
             return;
         };
-        match judge(&volume, &self.object.uid, &template) {
+        match judge(&volume, (ordinal, &self.object.uid), &template) {
             None => self.start_on_data(ordinal),
             Some(state) => self.wait(ordinal, state, &volume),
         }
@@ -256,6 +258,7 @@ impl World {
             cluster_uid: grant.cluster_uid.clone(),
             incarnation: grant.incarnation,
             nonce: grant.nonce.clone(),
+            pod: Some(names::member(NAME, ordinal)),
             member_id: ids.as_ref().map(|ids| ids.0.clone()),
             cluster_id: ids.map(|ids| ids.1),
         };
@@ -283,7 +286,7 @@ impl World {
 }
 
 /// Why the agent waits; `None` when it starts etcd by itself.
-fn judge(volume: &Volume, uid: &str, template: &Template) -> Option<State> {
+fn judge(volume: &Volume, (ordinal, uid): (u32, &str), template: &Template) -> Option<State> {
     let fence = template.fence;
     if volume.damaged {
         return Some(State::Damaged);
@@ -311,7 +314,8 @@ fn judge(volume: &Volume, uid: &str, template: &Template) -> Option<State> {
     };
     let ours =
         agrees(&identity.member_id, data.member) && agrees(&identity.cluster_id, data.cluster);
-    if !ours {
+    let written = identity.pod.as_ref();
+    if !ours || written.is_some_and(|written| *written != names::member(NAME, ordinal)) {
         return Some(State::Mismatch);
     }
     let floor = template.floors.get(&format_id(data.member));

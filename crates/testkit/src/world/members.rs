@@ -95,7 +95,7 @@ impl World {
     }
 
     /// `MemberRemove`.
-    pub(crate) fn member_remove(&mut self, id: u64, member: u64) -> Result<(), String> {
+    pub fn member_remove(&mut self, id: u64, member: u64) -> Result<(), String> {
         self.need_quorum(id)?;
         let rest: Vec<u64> = self
             .live_voters(id)

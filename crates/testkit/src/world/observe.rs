@@ -87,6 +87,7 @@ impl World {
                 members: self.observe_list().filter(|_| !blind.list),
             },
         };
+        observed.recall_fence();
         self.observe_hashes(&mut observed);
         observed.objects.drifted = self.drifted(&observed);
         Look {

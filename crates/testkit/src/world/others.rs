@@ -148,6 +148,21 @@ impl World {
         self.pods.remove(&ordinal);
     }
 
+    /// Behind two of our claims there is the volume of the other one each.
+    pub fn swap_volumes(&mut self, one: u32, other: u32) {
+        let volume = |world: &Self, ordinal| {
+            let claim = world.claims.get(&ordinal);
+            claim.map(|claim| claim.volume.clone())
+        };
+        let (first, second) = (volume(self, one), volume(self, other));
+        for (ordinal, volume) in [(one, second), (other, first)] {
+            if let (Some(claim), Some(volume)) = (self.claims.get_mut(&ordinal), volume) {
+                claim.volume = volume;
+            }
+            self.pods.remove(&ordinal);
+        }
+    }
+
     /// A claim with data of a cluster that nobody here knows.
     pub fn plant_foreign_claim(&mut self, ordinal: u32, cluster: u64) {
         let uid = self.fresh("claim");

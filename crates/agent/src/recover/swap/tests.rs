@@ -33,6 +33,7 @@ fn make(directory: &Path, head: Head, incarnation: u64) {
         cluster_uid: UID.into(),
         incarnation,
         nonce: "n".into(),
+        pod: None,
         member_id: Some(format!("{:x}", head.member_id)),
         cluster_id: Some(format!("{:x}", head.cluster_id)),
     };

@@ -18,9 +18,9 @@ pub(super) struct Account {
     /// may have been promoted since somebody was last asked.
     voteless: Vec<String>,
     voters: usize,
-    /// Of the survivors, those whose volumes hold less than they once did. They do not start by themselves, and what
-    /// they lack may exist elsewhere.
-    rolled_back: usize,
+    /// Of the survivors, those whose volumes hold less than they once did, or are those of other members. They do not
+    /// start by themselves, and what they lack may exist elsewhere.
+    held_back: usize,
 }
 
 impl Account {
@@ -32,7 +32,7 @@ impl Account {
             silent: Vec::new(),
             voteless: Vec::new(),
             voters: 0,
-            rolled_back: 0,
+            held_back: 0,
         };
         let voters = voters(observed);
         for (ordinal, pod) in &observed.pods {
@@ -49,8 +49,10 @@ impl Account {
                 account.gone.push(format!("{name}: {why}"));
             } else if let Some(has) = pod.and_then(|pod| holds(observed, pod)) {
                 let held = pod.and_then(Pod::held);
-                let short = held.is_some_and(|report| report.state == State::RolledBack);
-                account.rolled_back = account.rolled_back.saturating_add(usize::from(short));
+                let back = held.is_some_and(|report| {
+                    report.state == State::RolledBack || observed.is_exchanged(ordinal, report)
+                });
+                account.held_back = account.held_back.saturating_add(usize::from(back));
                 account.survivors.push(format!("{name} {has}"));
             } else {
                 let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
@@ -64,7 +66,7 @@ impl Account {
 
     /// So many are gone, or held back, that the rest is no quorum.
     pub(super) fn is_hopeless(&self) -> bool {
-        let lost = self.gone.len().saturating_add(self.rolled_back);
+        let lost = self.gone.len().saturating_add(self.held_back);
         self.voters.saturating_sub(lost) < quorum(self.voters)
     }
 
@@ -112,7 +114,7 @@ fn voters(observed: &Observed) -> BTreeSet<u32> {
 /// Every voter that is missing is proved to be gone, and those who are left are no quorum.
 pub(crate) fn is_proved(observed: &Observed) -> bool {
     let account = Account::of(observed);
-    let sure = account.silent.is_empty() && account.rolled_back == 0;
+    let sure = account.silent.is_empty() && account.held_back == 0;
     account.is_hopeless() && sure && !account.survivors.is_empty()
 }
 
@@ -174,8 +176,11 @@ fn holds(observed: &Observed, pod: &Pod) -> Option<String> {
                 let age = observed.now.as_second().saturating_sub(written);
                 format!(", last written {} ago", spell(age))
             });
-            let short = report.state == State::RolledBack;
-            let short = if short { ", less than it once had" } else { "" };
+            let short = match report.state {
+                State::RolledBack => ", less than it once had",
+                State::Mismatch => ", on a volume that is not its own",
+                _other => "",
+            };
             let age = age.unwrap_or_default();
             ours.then(|| format!("has term {term}, index {index}{short}{age}"))
         }
