@@ -313,6 +313,22 @@ proptest! {
     }
 
     #[test]
+    fn what_another_cluster_lists_changes_nothing(scene in scene(), size in 1..6_u32) {
+        let mut observed = scene.observed();
+        if let Ok(intent) = &mut observed.cluster.intent {
+            intent.size = size;
+        }
+        let (Some(list), Some(known)) = (&mut observed.etcd.members, observed.cluster.latched.cluster_id) else {
+            return Ok(());
+        };
+        list.cluster_id = known + 1;
+        let mut blind = observed.clone();
+        blind.etcd.members = None;
+        let replicas = |observed| decide_shape(observed).map(|shape| shape.replicas);
+        prop_assert_eq!(replicas(&observed), replicas(&blind));
+    }
+
+    #[test]
     fn claims_are_expanded_and_never_shrunk(scene in scene()) {
         if let Step::ExpandClaim { ordinal, size, .. } = decide(&scene.observed()).step {
             prop_assert!(scene.larger && size == "20Gi" && LARGE > SMALL);

@@ -27,7 +27,7 @@ impl Observed {
                 .get(&ordinal)
                 .filter(|claim| claim.uid == intent.claim_uid);
             let id = parse_id(&intent.member_id);
-            let list = self.etcd.members.as_ref();
+            let list = self.own_list();
             let listed = list.map(|list| list.members.iter().any(|member| Some(member.id) == id));
             Some(Leaving {
                 intent,
@@ -47,8 +47,7 @@ impl Observed {
             Some((ordinal, parse_id(&known.member_id)?))
         });
         known.filter_map(|(ordinal, id)| {
-            let list = self.etcd.members.as_ref()?;
-            let ours = self.cluster.latched.cluster_id == Some(list.cluster_id);
+            let list = self.own_list()?;
             let listed = list.members.iter().any(|member| member.id == id);
             let taken = self.member_of(ordinal).is_some();
             let leaves = self
@@ -56,7 +55,7 @@ impl Observed {
                 .any(|leaving| parse_id(&leaving.intent.member_id) == Some(id));
             let pod = self.pods.get(&ordinal)?;
             let tries = pod.held().is_none() && !pod.told_removed.contains(&id);
-            (ours && !listed && !taken && !leaves && tries).then_some((ordinal, id, pod))
+            (!listed && !taken && !leaves && tries).then_some((ordinal, id, pod))
         })
     }
 }
