@@ -1,10 +1,12 @@
 //! Stories of members that cannot come back, in the simulated Kubernetes and etcd.
 
-use plan::observed::NodeState;
+use plan::Step;
+use plan::observed::{NodeState, format_id};
+use plan::status::{Outcome, decide_status};
 use testkit::Run;
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
-use testkit::world::observe::Blind;
+use testkit::world::observe::{Blind, Look};
 
 /// Longer than any owner waits for a node.
 const LONG: i64 = 600;
@@ -344,4 +346,36 @@ fn joining_anew_survives_a_kill_at_every_write() {
     removed_by_hand(&mut run, 1);
     run.world.writes = 0;
     killed_at_every_write(&run.world, &|run| run.settle(BOUND)).unwrap();
+}
+
+/// Its process has not heard of it yet.
+#[test]
+fn a_voter_that_vanished_is_remembered_until_its_agent_knows() {
+    let mut run = settled(3, 6, 3);
+    let member = format_id(removed_by_hand(&mut run, 1));
+    let Look {
+        observed, status, ..
+    } = run.world.look_around(&Blind::default());
+    assert!(observed.vanished().next().is_some());
+    let decision = plan::decide(&observed);
+    assert!(!matches!(decision.step, Step::TellRemoved { .. }));
+    let status = decide_status(&observed, &decision, &Outcome::Done, &status);
+    let voters = status.map(|status| status.voters).unwrap();
+    assert!(voters.iter().any(|known| known.member_id == member));
+}
+
+/// Somebody gave it another address: it is still a member, and its data is its own.
+#[test]
+fn a_voter_with_another_address_has_not_vanished() {
+    let mut run = settled(3, 6, 3);
+    for cluster in run.world.clusters.values_mut() {
+        cluster.members[1].peer_urls = vec!["http://elsewhere:2380".to_owned()];
+    }
+    for ordinal in 0..3 {
+        let mut world = run.world.clone();
+        world.crash(ordinal);
+        let observed = world.look_around(&Blind::default()).observed;
+        assert!(observed.etcd.members.is_some());
+        assert_eq!(observed.vanished().count(), 0);
+    }
 }
