@@ -11,7 +11,7 @@ type Edit = (Value, &'static [&'static str]);
 const CLASS: &[&str] = &[
     "spec.storage.storageClassName",
     "between classes",
-    "make a new cluster and restore into it",
+    "make a new cluster and copy the data into it",
 ];
 const CLAIM: &[&str] = &[
     "spec.storage.volumeClaimTemplate",
