@@ -7,13 +7,13 @@ mod evidence;
 
 use api::Reason;
 use api::v1alpha1::cluster::OnQuorumLoss;
-use api::v1alpha1::status::{RecoveryIntent, Survivor};
+use api::v1alpha1::status::{KnownVoter, RecoveryIntent, Survivor};
 use gate::{Action, Data, Grant, State};
 
 use crate::cluster::membership::starting;
 use crate::cluster::{bootstrap, describe, patience};
 use crate::decision::{Decision, LATER, SOON, Step};
-use crate::observed::{Latched, NodeState, Observed, Pod, Process, format_id, parse_id};
+use crate::observed::{Latched, NodeState, Observed, Pod, Process, Serving, format_id, parse_id};
 
 pub(crate) use evidence::{is_gone_for_good, is_proved};
 
@@ -71,10 +71,19 @@ fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
 }
 
 fn nothing_left(observed: &Observed, account: &evidence::Account) -> Decision {
+    let name = &observed.cluster.name;
+    let earlier = evidence::earlier_lives(observed);
+    let earlier = if earlier.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; to go on with what is left of an earlier life ({}), keep the claims of that and delete the others",
+            earlier.join("; ")
+        )
+    };
     let why = format!(
-        "nothing is left of the data: {}. To begin with an empty cluster, delete the EtcdCluster {} and its claims, and create it anew",
+        "nothing is left of the data: {}. To begin with an empty cluster, delete the EtcdCluster {name} and its claims, and create it anew{earlier}",
         account.tell(),
-        observed.cluster.name
     );
     Decision::wait(Reason::QuorumLost, why, LATER)
 }
@@ -187,7 +196,16 @@ fn hear(observed: &Observed) -> Option<Decision> {
             return None;
         }
         let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
-        let why = format!("waiting for {name} to show what its volume holds: it {what}");
+        let broken = pod.and_then(|pod| pod.broken.as_ref());
+        let why = match broken.filter(|_| is_chosen(observed, &name)) {
+            // What it founded may have taken writes, so that nobody but a person gives it up.
+            Some(broken) => format!(
+                "{name} was chosen to go on, and its data cannot be used: {broken}. Mend it, or give it up, with all that was written to it since: kubectl delete pvc -n {0} {1} --wait=false; kubectl delete pod -n {0} {name}",
+                observed.cluster.namespace,
+                api::names::claim(&observed.cluster.name, ordinal)
+            ),
+            None => format!("waiting for {name} to show what its volume holds: it {what}"),
+        };
         Some(Decision::wait(
             Reason::Recovering,
             why,
@@ -314,12 +332,17 @@ fn choose(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
 
 /// The survivor serves another cluster: from now on that is the cluster.
 pub(super) fn complete(observed: &Observed) -> Option<Decision> {
-    let cluster_id = founded(observed)?;
+    let (founder, serving) = founder(observed)?;
+    let cluster_id = serving.cluster_id;
     let latched = Latched {
         cluster_id: Some(cluster_id),
         recovery: None,
-        // Nobody of the old one votes in it; the next list tells who does.
-        voters: Vec::new(),
+        // Nobody of the old one votes in it, and nobody else yet.
+        voters: vec![KnownVoter {
+            member: founder.member.clone(),
+            member_id: format_id(serving.member_id),
+            index: None,
+        }],
         bootstrap: None,
         trial: None,
         ..observed.cluster.latched.clone()
@@ -330,6 +353,10 @@ pub(super) fn complete(observed: &Observed) -> Option<Decision> {
 
 /// The cluster that the chosen survivor serves, if it is not the old one.
 pub(crate) fn founded(observed: &Observed) -> Option<u64> {
+    founder(observed).map(|(_, serving)| serving.cluster_id)
+}
+
+fn founder(observed: &Observed) -> Option<(&Survivor, &Serving)> {
     let latched = &observed.cluster.latched;
     let recovery = latched.recovery.as_ref()?;
     let survivor = recovery.survivor.as_ref()?;
@@ -340,5 +367,5 @@ pub(crate) fn founded(observed: &Observed) -> Option<u64> {
         .serving()
         .filter(|serving| fenced && serving.leader != 0)?;
     let other = Some(serving.cluster_id) != parse_id(&recovery.cluster_id);
-    other.then_some(serving.cluster_id)
+    other.then_some((survivor, serving))
 }

@@ -122,6 +122,10 @@ impl State {
             world.approve_recovery();
             return Ok(false);
         }
+        // Whoever was chosen and is no use is given up, as the condition says.
+        if decision.why.contains("or give it up") && world.give_up_chosen() {
+            return Ok(false);
+        }
         // Where nothing is left that can be used, nothing more can be asked for.
         if world.has_remains() {
             return Err(format!(

@@ -1,10 +1,10 @@
 //! What can happen by itself, one move at a time and by name instead of by chance: for whoever tries every order.
 
 use jiff::{SignedDuration, Timestamp};
-use plan::observed::{Member, NodeState};
+use plan::observed::{Member, NodeState, parse_id};
 
 use crate::rng::Rng;
-use crate::world::{Claim, Container, Process, World, peer_url};
+use crate::world::{Claim, Container, NAME, Process, World, peer_url};
 
 /// One thing that happens by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -250,6 +250,18 @@ impl World {
         !useless.is_empty()
     }
 
+    /// A person deletes the claim of whoever was chosen to go on; whether anybody was.
+    pub(crate) fn give_up_chosen(&mut self) -> bool {
+        let recovery = self.object.status.recovery.as_ref();
+        let chosen = recovery.and_then(|recovery| recovery.survivor.as_ref());
+        let chosen = chosen.and_then(|chosen| api::names::ordinal(NAME, &chosen.member));
+        if let Some(ordinal) = chosen {
+            self.lose_claim(ordinal);
+            self.follow();
+        }
+        chosen.is_some()
+    }
+
     /// Voters of the cluster in the status that run, or could run again without a person: on data that can be used, on
     /// a node that is well.
     pub fn can_have_quorum(&self) -> bool {
@@ -270,12 +282,16 @@ impl World {
         usable.count() >= plan::observed::quorum(self.voters(id))
     }
 
-    /// Some volume that can be reached holds data of one that votes, and it can be used.
+    /// Some volume that can be reached holds data of one that votes, in the life that counts, and it can be used.
     pub fn has_remains(&self) -> bool {
+        let latched = plan::status::latched(&self.object.status);
+        let recovered = latched.recovery.as_ref();
+        let recovered = recovered.and_then(|recovery| parse_id(&recovery.cluster_id));
+        let current = recovered.or(latched.cluster_id);
         self.claims.values().any(|claim| {
             let node = claim.node.as_ref().and_then(|node| self.nodes.get(node));
             let reachable = node.is_none_or(|state| *state == NodeState::Fine);
-            let data = claim.volume.data;
+            let data = claim.volume.data.filter(|d| Some(d.cluster) == current);
             // etcd does not go on from what a learner has.
             let voter = data.is_some_and(|data| self.is_voter(data.cluster, data.member));
             reachable && voter && !claim.volume.damaged && !claim.volume.broken

@@ -188,6 +188,18 @@ fn holds(observed: &Observed, pod: &Pod) -> Option<String> {
     }
 }
 
+/// Volumes that hold data of a life that was given up.
+pub(super) fn earlier_lives(observed: &Observed) -> Vec<String> {
+    let held = observed.pods.iter().filter_map(|(ordinal, pod)| {
+        let report = pod.held().filter(|report| report.state == State::Fenced)?;
+        let data = report.data.as_ref()?;
+        let name = observed.member_name(*ordinal);
+        let (cluster, index) = (&data.cluster_id, data.index);
+        Some(format!("{name} has cluster {cluster}, index {index}"))
+    });
+    held.collect()
+}
+
 /// Rounded, so that a sentence does not change with every look.
 fn spell(seconds: i64) -> String {
     match seconds {
