@@ -66,8 +66,10 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
     };
     observed.recall_fence();
     members::look(&mut observed, cluster, ctx).await;
-    stalls::look(&mut observed, cluster, ctx).await;
-    hashes::look(&mut observed, cluster, ctx).await;
+    if observed.cluster.latched.recovery.is_none() {
+        stalls::look(&mut observed, cluster, ctx).await;
+        hashes::look(&mut observed, cluster, ctx).await;
+    }
     homes::look(&mut observed, cluster, ctx).await;
     classes::look(&mut observed, cluster, ctx).await;
     observed.objects = objects(cluster, &observed, ctx)?;
