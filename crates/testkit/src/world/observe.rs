@@ -84,7 +84,10 @@ impl World {
             pods: self.observe_pods(blind),
             homes: self.observe_homes(),
             etcd: Etcd {
-                members: self.observe_list().filter(|_| !blind.list),
+                // While quorum is being recovered nobody is asked.
+                members: self
+                    .observe_list()
+                    .filter(|_| !blind.list && self.object.status.recovery.is_none()),
             },
         };
         observed.recall_fence();
