@@ -159,14 +159,14 @@ fn nor_does_any_in_the_large() {
         return;
     };
     let large = vec![
-        (in_turn(1, stays(5)), 2, 0),
-        (in_turn(2, losses(5)), 2, 0),
-        (in_turn(1, proved(5)), 1, 0),
-        (in_turn(1, asked(5)), 1, 0),
-        (in_turn(1, restarted(5)), 2, 0),
-        (in_turn(1, coarse(bootstrap(5))), 1, 0),
-        (in_turn(1, changes("3 to 5 to 3", 3, FURTHER)), 1, 0),
-        (in_turn(2, changes("1 to 3 to 1", 1, UP_AND_DOWN)), 2, 0),
+        (in_turn(0, losses(5)), 2, 0),
+        (in_turn(0, proved(5)), 1, 0),
+        (in_turn(0, asked(5)), 1, 0),
+        (in_turn(0, restarted(5)), 1, 0),
+        (in_turn(0, coarse(bootstrap(5))), 1, 0),
+        (in_turn(0, changes("3 to 5 to 3", 3, FURTHER)), 1, 0),
+        (in_turn(1, changes("1 to 3 to 1", 1, UP_AND_DOWN)), 1, 0),
+        (in_turn(0, stays(5)), 2, 0),
         (coarse(bootstrap(3)), 1, 0),
         (bootstrap(1), 2, 1),
         (restarted(3), 1, 1),
