@@ -162,7 +162,6 @@ fn nor_does_any_in_the_large() {
         (in_turn(0, losses(5)), 2, 0),
         (in_turn(0, proved(5)), 1, 0),
         (in_turn(0, asked(5)), 1, 0),
-        (in_turn(0, restarted(5)), 1, 0),
         (in_turn(0, coarse(bootstrap(5))), 1, 0),
         (in_turn(0, changes("3 to 5 to 3", 3, FURTHER)), 1, 0),
         (in_turn(1, changes("1 to 3 to 1", 1, UP_AND_DOWN)), 1, 0),
