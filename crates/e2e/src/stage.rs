@@ -135,7 +135,7 @@ impl Stage {
         let conditions = "jsonpath={range .items[*]}{.metadata.name} is {.status.phase}{\"\\n\"}{range .status.conditions[*]}  {.type}={.status} {.reason}: {.message}{\"\\n\"}{end}{end}";
         let here = &self.commands;
         let there = Commands::new(OPERATOR_NAMESPACE);
-        let parts: [(&str, &Commands, &[&str]); 5] = [
+        let parts: [(&str, &Commands, &[&str]); 6] = [
             (
                 "clusters",
                 here,
@@ -150,6 +150,18 @@ impl Stage {
                 "events",
                 here,
                 &["get", "events", "--sort-by=.lastTimestamp"],
+            ),
+            (
+                "etcd",
+                here,
+                &[
+                    "logs",
+                    "--selector=app.kubernetes.io/name=etcd",
+                    "--container=etcd",
+                    "--prefix",
+                    "--tail=15",
+                    "--max-log-requests=30",
+                ],
             ),
             ("operator pods", &there, &["get", "pods", "-o", "wide"]),
             (
