@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
@@ -80,6 +81,21 @@ impl Commands {
     /// `kubectl apply`.
     pub async fn apply(&self, manifest: &str) -> Result<Answer> {
         self.kubectl_with(&["apply", "-f", "-"], manifest).await
+    }
+
+    /// Writes into the status of a cluster, as only its operator should.
+    pub async fn patch_status(&self, name: &str, status: &Value) -> Result<()> {
+        let patch = json!({"status": status}).to_string();
+        let arguments = [
+            "patch",
+            "etcdclusters.etcd.etcd.io",
+            name,
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            &patch,
+        ];
+        self.kubectl(&arguments).await?.accepted().map(drop)
     }
 
     /// `kubectl patch etcdcluster NAME --type merge`.

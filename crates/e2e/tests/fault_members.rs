@@ -12,11 +12,7 @@ use serde_json::json;
 fn a_member_that_lost_its_volume_is_replaced_and_nothing_written_is_lost() -> Played {
     story(|stage| async move {
         let cluster = three(&stage, "v3.6.16").await?;
-        let leader = cluster.leader().await?;
-        let victim = ["c-0", "c-1", "c-2"]
-            .into_iter()
-            .find(|name| *name != leader);
-        replace(&cluster, victim.context("everybody leads")?, "3.6.16").await
+        replace(&cluster, follower(&cluster).await?, "3.6.16").await
     })
 }
 
@@ -27,6 +23,24 @@ fn the_first_member_of_3_5_that_lost_its_volume_is_replaced_too() -> Played {
         let cluster = three(&stage, "v3.5.35").await?;
         replace(&cluster, "c-0", "3.5.35").await
     })
+}
+
+async fn follower(cluster: &Cluster) -> Result<&'static str> {
+    let leader = cluster.leader().await?;
+    let mut names = ["c-0", "c-1", "c-2"].into_iter();
+    names
+        .find(|name| *name != leader)
+        .context("everybody leads")
+}
+
+/// Under another ID than the one it had.
+async fn votes_anew(cluster: &Cluster, victim: &str, old: u64) -> Result<()> {
+    until(format!("{victim} is a new member"), MINUTE * 3, || async {
+        let status = cluster.member(victim).await?.status().await?;
+        Ok(status.member_id != old && !status.is_learner)
+    })
+    .await
+    .map(drop)
 }
 
 async fn replace(cluster: &Cluster, victim: &str, version: &str) -> Result<()> {
@@ -84,9 +98,7 @@ async fn replace(cluster: &Cluster, victim: &str, version: &str) -> Result<()> {
 fn a_member_whose_database_is_no_use_is_replaced() -> Played {
     story(|stage| async move {
         let cluster = three(&stage, "v3.6.16").await?;
-        let leader = cluster.leader().await?;
-        let victim = ["c-0", "c-1", "c-2"].into_iter().find(|n| *n != leader);
-        let victim = victim.context("everybody leads")?;
+        let victim = follower(&cluster).await?;
         let old = cluster.member(victim).await?.status().await?.member_id;
         let load = Load::start(&cluster).await?;
         let pod = cluster.pods().await?.remove(victim).context("no pod")?;
@@ -94,11 +106,7 @@ fn a_member_whose_database_is_no_use_is_replaced() -> Played {
         let zeros = "dd if=/dev/zero of=/data/data/member/snap/db bs=4096 count=64 conv=notrunc";
         on_volume(&stage, &pod, zeros).await?;
         cluster.kill(&pod).await?;
-        until(format!("{victim} is a new member"), MINUTE * 3, || async {
-            let status = cluster.member(victim).await?.status().await?;
-            Ok(status.member_id != old && !status.is_learner)
-        })
-        .await?;
+        votes_anew(&cluster, victim, old).await?;
         comes_true(&cluster, 3, "3.6.16").await?;
         load.finish().await?.assert_gap(LIMIT)?;
         let events = stage.events_of("EtcdCluster", "c").await?;
@@ -114,22 +122,16 @@ fn a_member_whose_database_is_no_use_is_replaced() -> Played {
 fn a_member_that_somebody_removed_by_hand_joins_anew() -> Played {
     story(|stage| async move {
         let cluster = three(&stage, "v3.6.16").await?;
-        let leader = cluster.leader().await?;
-        let victim = ["c-0", "c-1", "c-2"].into_iter().find(|n| *n != leader);
-        let victim = victim.context("everybody leads")?;
+        let victim = follower(&cluster).await?;
         let old = cluster.member(victim).await?.status().await?.member_id;
         let load = Load::start(&cluster).await?;
         let since = Instant::now();
-        let other = cluster.member(&leader).await?;
+        let other = cluster.any_member().await?;
         until("etcd lets it go", MINUTE, || async {
             Ok(other.member_remove(old).await.is_ok())
         })
         .await?;
-        until(format!("{victim} is a new member"), MINUTE * 2, || async {
-            let status = cluster.member(victim).await?.status().await?;
-            Ok(status.member_id != old && !status.is_learner)
-        })
-        .await?;
+        votes_anew(&cluster, victim, old).await?;
         let took = since.elapsed().as_secs_f32();
         tell(&format!("{victim} was a voter again after {took:.1} s"));
         comes_true(&cluster, 3, "3.6.16").await?;

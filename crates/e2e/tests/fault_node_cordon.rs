@@ -71,18 +71,8 @@ async fn is_given_up(stage: &Stage, cluster: &Cluster, learner: u64) -> Result<(
     })
     .await?;
     let earlier = "2026-01-01T00:00:00Z";
-    let patch = json!({"status": {"learners": [{"memberID": id, "since": earlier}]}}).to_string();
-    let kind = "etcdclusters.etcd.etcd.io";
-    let words = [
-        "patch",
-        kind,
-        "c",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        &patch,
-    ];
-    stage.commands.kubectl(&words).await?.accepted()?;
+    let status = json!({"learners": [{"memberID": id, "since": earlier}]});
+    stage.commands.patch_status("c", &status).await?;
     until("the learner is listed no more", MINUTE, || async {
         let member = cluster.any_member().await?;
         let list = member.member_list(etcd::Consistency::Linearizable).await?;

@@ -1,8 +1,10 @@
 //! A volume is rolled back to an earlier state, or exchanged for another one, while nobody uses it.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::Phase;
-use e2e::{Cluster, MINUTE, Played, comes_true, on_volume, story, tell, until};
+use e2e::{Cluster, MINUTE, Played, Stage, comes_true, on_volume, story, tell, until};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::json;
 
@@ -29,27 +31,14 @@ fn a_volume_that_was_rolled_back_is_held_at_the_gate_and_its_member_replaced() -
         let swap = "rm -r /data/data/member && mv /data/earlier /data/data/member";
         on_volume(&stage, &pod, swap).await?;
         cluster.resize(3).await?;
-        let took = until(
-            format!("{VICTIM} is another member"),
-            MINUTE * 2,
-            || async {
-                let status = cluster.member(VICTIM).await?.status().await?;
-                Ok(status.member_id != old && !status.is_learner)
-            },
-        )
-        .await?;
+        let took = is_another(&cluster, old).await?;
         tell(&format!(
             "{VICTIM} was replaced {:.1} s after the start",
             took.as_secs_f32()
         ));
         comes_true(&cluster, 3, "3.6.16").await?;
         ensure!(cluster.value("key-699").await?.as_deref() == Some("value"));
-        let events = stage.events_of("EtcdCluster", "c").await?;
-        let told = |(reason, text): &(String, String)| {
-            reason == "MemberRemoved" && text.contains("rolled back")
-        };
-        ensure!(events.iter().any(told), "no event says why: {events:?}");
-        Ok(())
+        is_told(&stage, "rolled back").await
     })
 }
 
@@ -65,23 +54,27 @@ fn the_volume_of_another_member_is_held_at_the_gate_and_the_member_replaced() ->
         let rename = r#"sed -i 's/"pod":"c-1"/"pod":"c-0"/' /data/identity.json && grep -q '"c-0"' /data/identity.json"#;
         on_volume(&stage, &pod, rename).await?;
         cluster.kill(&pod).await?;
-        until(
-            format!("{VICTIM} is another member"),
-            MINUTE * 2,
-            || async {
-                let status = cluster.member(VICTIM).await?.status().await?;
-                Ok(status.member_id != old && !status.is_learner)
-            },
-        )
-        .await?;
+        is_another(&cluster, old).await?;
         comes_true(&cluster, 3, "3.6.16").await?;
-        let events = stage.events_of("EtcdCluster", "c").await?;
-        let told = |(reason, text): &(String, String)| {
-            reason == "MemberRemoved" && text.contains("not its own")
-        };
-        ensure!(events.iter().any(told), "no event says why: {events:?}");
-        Ok(())
+        is_told(&stage, "not its own").await
     })
+}
+
+async fn is_another(cluster: &Cluster, old: u64) -> Result<Duration> {
+    let what = format!("{VICTIM} is another member");
+    until(what, MINUTE * 2, || async {
+        let status = cluster.member(VICTIM).await?.status().await?;
+        Ok(status.member_id != old && !status.is_learner)
+    })
+    .await
+}
+
+/// An event says why it was replaced.
+async fn is_told(stage: &Stage, why: &str) -> Result<()> {
+    let events = stage.events_of("EtcdCluster", "c").await?;
+    let told = |(reason, text): &(String, String)| reason == "MemberRemoved" && text.contains(why);
+    ensure!(events.iter().any(told), "no event says why: {events:?}");
+    Ok(())
 }
 
 /// Pods that are made from now on hold back what is shorter.

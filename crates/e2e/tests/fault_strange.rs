@@ -142,16 +142,6 @@ async fn uids(cluster: &Cluster) -> Result<Vec<String>> {
 }
 
 async fn set_cluster_id(stage: &Stage, id: &str) -> Result<()> {
-    let patch = json!({"status": {"clusterID": id}}).to_string();
-    let kind = "etcdclusters.etcd.etcd.io";
-    let words = [
-        "patch",
-        kind,
-        "c",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        &patch,
-    ];
-    stage.commands.kubectl(&words).await?.accepted().map(drop)
+    let status = json!({"clusterID": id});
+    stage.commands.patch_status("c", &status).await
 }

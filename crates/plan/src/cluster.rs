@@ -21,6 +21,7 @@ use api::Reason;
 
 pub use corrupt::{common_revision, compares, is_alike};
 pub(crate) use membership::describe;
+pub use recover::has_answers;
 pub use replace::is_awaited;
 pub use rollout::is_changing;
 

@@ -1,8 +1,9 @@
 //! Stories of members that cannot come back, in the simulated Kubernetes and etcd.
 
-use plan::Step;
+use api::v1alpha1::status::{KnownVoter, RetireIntent};
 use plan::observed::{NodeState, format_id};
 use plan::status::{Outcome, decide_status};
+use plan::{Observed, Step, invariants};
 use testkit::Run;
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
@@ -377,5 +378,60 @@ fn a_voter_with_another_address_has_not_vanished() {
         let observed = world.look_around(&Blind::default()).observed;
         assert!(observed.etcd.members.is_some());
         assert_eq!(observed.vanished().count(), 0);
+    }
+}
+
+/// Another member has its place by now: what is known of the former one is of no use to anybody.
+#[test]
+fn a_voter_whose_place_is_taken_has_not_vanished() {
+    let mut run = settled(3, 6, 3);
+    run.world.object.status.voters.push(KnownVoter {
+        member: "db-1".to_owned(),
+        member_id: "beef".to_owned(),
+        index: None,
+    });
+    run.world.crash(1);
+    let observed = run.world.look_around(&Blind::default()).observed;
+    assert!(observed.etcd.members.is_some());
+    assert_eq!(observed.vanished().count(), 0);
+}
+
+/// Members of a cluster whose nodes are gone, with a list from before, and one that is written down to leave.
+fn shrinking(size: u32, gone: &[u32], leaver: u32) -> (Observed, Step) {
+    let mut run = settled(size, 6, 3);
+    run.world.resize(3);
+    let list = run.world.look_around(&Blind::default()).observed.etcd;
+    for ordinal in gone {
+        run.world.set_node(*ordinal, NodeState::Deleted);
+    }
+    let mut observed = run.world.look_around(&Blind::default()).observed;
+    observed.etcd = list;
+    let id = observed.member_of(leaver).map_or(0, |member| member.id);
+    observed.cluster.latched.retiring = vec![RetireIntent {
+        member: observed.member_name(leaver),
+        member_id: format_id(id),
+        claim_uid: observed
+            .claims
+            .get(&leaver)
+            .map_or_else(String::new, |c| c.uid.clone()),
+        replaced: None,
+    }];
+    let step = Step::RetireMember {
+        id,
+        ordinal: leaver,
+    };
+    (observed, step)
+}
+
+#[test]
+fn the_dead_who_are_not_asked_for_leave_only_where_a_quorum_can_do_without() {
+    let (observed, step) = shrinking(5, &[3, 4], 4);
+    assert_eq!(invariants::check(&observed, &step), Ok(()));
+    assert_eq!(plan::decide(&observed).step, step);
+    // One of them is asked for, or the rest of seven is no quorum: neither the rules nor the invariants let it go.
+    for (size, gone, leaver) in [(5, vec![1, 4], 4), (7, vec![3, 4, 5, 6], 6)] {
+        let (observed, step) = shrinking(size, &gone, leaver);
+        assert!(invariants::check(&observed, &step).is_err(), "{gone:?}");
+        assert_ne!(plan::decide(&observed).step, step, "{gone:?}");
     }
 }

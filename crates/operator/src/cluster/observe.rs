@@ -66,7 +66,7 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
     };
     observed.recall_fence();
     members::look(&mut observed, cluster, ctx).await;
-    if observed.cluster.latched.recovery.is_none() {
+    if plan::cluster::has_answers(&observed) {
         stalls::look(&mut observed, cluster, ctx).await;
         hashes::look(&mut observed, cluster, ctx).await;
     }

@@ -25,6 +25,12 @@ const BLINK: i64 = 15;
 /// How far revisions are raised, so that whoever watches notices that history was cut.
 pub(crate) const BUMP: u64 = 1_000_000_000;
 
+/// Whether the members can be asked for more than what each of them does. While quorum is being recovered the old cluster
+/// has none that could tell, and the next one is known by its founder: nobody waits in vain.
+pub fn has_answers(observed: &Observed) -> bool {
+    observed.cluster.latched.recovery.is_none()
+}
+
 /// What follows while nobody can give a member list, or a recovery has begun.
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     let lost = observed.cluster.latched.cluster_id?;

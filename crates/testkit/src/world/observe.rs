@@ -84,12 +84,12 @@ impl World {
             pods: self.observe_pods(blind),
             homes: self.observe_homes(),
             etcd: Etcd {
-                // While quorum is being recovered nobody is asked.
-                members: self
-                    .observe_list()
-                    .filter(|_| !blind.list && self.object.status.recovery.is_none()),
+                members: self.observe_list().filter(|_| !blind.list),
             },
         };
+        if !plan::cluster::has_answers(&observed) {
+            observed.etcd.members = None;
+        }
         observed.recall_fence();
         self.observe_hashes(&mut observed);
         observed.objects.drifted = self.drifted(&observed);

@@ -75,26 +75,19 @@ pub(crate) fn print_status(layout: &Layout) -> Result<()> {
 fn ready_nodes(layout: &Layout, settings: &Settings) -> Result<Vec<String>> {
     let ready =
         r#"{range .items[?(@.status.conditions[-1].status=="True")]}{.metadata.name}{"\n"}{end}"#;
-    let mut command = control_plane::kubectl(layout, settings);
-    command.args([
-        "get",
-        "nodes",
-        "--request-timeout=5s",
-        "-o",
-        &format!("jsonpath={ready}"),
-    ]);
-    Ok(output(&mut command)?.lines().map(str::to_owned).collect())
+    let names = ask_nodes(layout, settings, ready)?;
+    Ok(names.lines().map(str::to_owned).collect())
 }
 
 /// What keeps pods from nodes, as a story that was interrupted may leave it. A cordon is one, too.
 fn taints(layout: &Layout, settings: &Settings) -> Result<String> {
+    let taints = ask_nodes(layout, settings, "{.items[*].spec.taints[*].key}")?;
+    Ok(taints.trim().to_owned())
+}
+
+fn ask_nodes(layout: &Layout, settings: &Settings, path: &str) -> Result<String> {
     let mut command = control_plane::kubectl(layout, settings);
-    command.args([
-        "get",
-        "nodes",
-        "--request-timeout=5s",
-        "-o",
-        "jsonpath={.items[*].spec.taints[*].key}",
-    ]);
-    Ok(output(&mut command)?.trim().to_owned())
+    command.args(["get", "nodes", "--request-timeout=5s", "-o"]);
+    command.arg(format!("jsonpath={path}"));
+    output(&mut command)
 }

@@ -51,8 +51,7 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
             .get(ordinal)
             .is_some_and(|pod| pod.serving().is_some())
     });
-    // The old cluster has no quorum that could tell, and the next one is known by its founder: nobody waits in vain.
-    if observed.cluster.latched.recovery.is_some() {
+    if !plan::cluster::has_answers(observed) {
         return;
     }
     observed.etcd.members = member_list(ctx, targets.values()).await;
