@@ -406,6 +406,7 @@ fn shrinking(size: u32, gone: &[u32], leaver: u32) -> (Observed, Step) {
     }
     let mut observed = run.world.look_around(&Blind::default()).observed;
     observed.etcd = list;
+    observed.objects.drifted.clear();
     let id = observed.member_of(leaver).map_or(0, |member| member.id);
     observed.cluster.latched.retiring = vec![RetireIntent {
         member: observed.member_name(leaver),
