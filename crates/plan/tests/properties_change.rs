@@ -10,7 +10,7 @@ use plan::{Step, decide, invariants};
 use proptest::prelude::*;
 use testkit::Scene;
 use testkit::scene::{Claimed, Does, LARGE, Listed, Made, SMALL, Sized, Slot, Trial, pod_uid};
-use testkit::strategies::{adopted_scene, changing_scene, scene, waiting_scene};
+use testkit::strategies::{adopted_scene, cases, changing_scene, scene, waiting_scene};
 
 /// Rollouts of every kind, and everything else.
 fn rollouts() -> impl Strategy<Value = Scene> {
@@ -54,9 +54,7 @@ fn can_read(line: u8, format: u8) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 1024, max_global_rejects: 1_000_000, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn never_proposes_a_change_that_the_invariants_refuse(scene in rollouts()) {

@@ -6,7 +6,7 @@ use plan::observed::quorum;
 use plan::{Step, decide, invariants};
 use proptest::prelude::*;
 use testkit::scene::{Begun, Does, FENCE, Fate, Scene, Word, claim_uid};
-use testkit::strategies::dark_scene;
+use testkit::strategies::{cases, dark_scene};
 
 fn runs(does: Does) -> bool {
     matches!(
@@ -28,9 +28,7 @@ fn is_proved_gone(scene: &Scene, ordinal: u32) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 2000, max_global_rejects: 1_000_000, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn never_proposes_what_the_invariants_refuse(scene in dark_scene()) {

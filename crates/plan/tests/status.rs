@@ -172,7 +172,7 @@ fn is_true(status: &EtcdClusterStatus, kind: ConditionType) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(strategies::cases(1000))]
 
     #[test]
     fn a_status_that_was_written_is_not_written_again(scene in scene(), phase in phases(), done in outcomes()) {

@@ -10,6 +10,17 @@ use crate::scene::{Alarmed, Begun, Dark, For, HEAD, Made, Scene, Slot, Trial, Wo
 
 pub use slots::slot;
 
+/// So many random scenes, or as many as `PROPTEST_CASES` asks for. `PROPTEST_RNG_SEED` makes them the same each time.
+pub fn cases(usually: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    ProptestConfig {
+        cases: asked.and_then(|n| n.parse().ok()).unwrap_or(usually),
+        max_global_rejects: 10_000_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 /// A whole scene of up to nine ordinals.
 pub fn scene() -> impl Strategy<Value = Scene> {
     let scene = prop_oneof![

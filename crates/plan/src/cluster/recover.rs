@@ -284,7 +284,10 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     let runs = |pod: &Pod| matches!(pod.process, Process::Starting | Process::Serving(_));
     let running = observed.pods.iter().find(|(_, pod)| runs(pod));
     if let Some(open) = running.map(|(n, _)| *n).or(observed.open_grant()) {
-        return starting(observed, open);
+        return Decision {
+            reason: Reason::Recovering,
+            ..starting(observed, open)
+        };
     }
     let grant = Grant {
         nonce: report.nonce.clone(),

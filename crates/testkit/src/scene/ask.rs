@@ -54,6 +54,12 @@ impl Scene {
             .filter(|slot| slot.listed == Listed::Voter)
     }
 
+    /// It took the ID of a member that had been removed: the list does not have it, and its data is nobody's.
+    pub fn is_misled(&self, ordinal: u32) -> bool {
+        let slot = self.slot(ordinal);
+        self.list && slot.does == Does::Waits(State::Mismatch) && slot.listed == Listed::No
+    }
+
     /// A member that was let through and has not been heard of since.
     pub fn grant_is_open(&self) -> bool {
         self.each().any(|(ordinal, slot)| {

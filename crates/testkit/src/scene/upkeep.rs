@@ -2,7 +2,7 @@
 
 use plan::observed::{Hash, Space, quorum};
 
-use super::{Does, HEAD, Listed, Scene, Slot, member_id};
+use super::{Does, Fate, HEAD, Listed, Made, Scene, Slot, member_id};
 
 /// The quota of every scene, in bytes.
 pub const QUOTA: u64 = 1 << 30;
@@ -78,6 +78,24 @@ pub enum Alarmed {
 }
 
 impl Scene {
+    /// Nothing answers, and it cannot come back: its node or volume is gone, or etcd ends of its data on a release that
+    /// serves elsewhere. Or the data of a majority says so.
+    pub fn is_dead(&self, ordinal: u32) -> bool {
+        let slot = self.slot(ordinal);
+        let observed = self.observed();
+        let proven = observed.cluster.latched.proven.as_ref();
+        let pod = observed.pods.get(&ordinal).filter(|pod| !pod.terminating);
+        let on_proven = pod
+            .zip(proven)
+            .is_some_and(|(pod, proven)| pod.template == proven.template);
+        let target = observed.cluster.target.as_ref();
+        let next = target.map(|target| target.intent.version.minor);
+        let same_release = slot.made == Made::AsAsked && next == Some(self.from);
+        let ends = slot.fate == Fate::Broken && (on_proven || same_release);
+        let silent = matches!(slot.does, Does::Absent | Does::Unknown);
+        silent && (slot.fate.is_final() || ends) || self.is_outvoted(ordinal)
+    }
+
     /// A majority of all voters has one hash, and this voter another.
     pub fn is_outvoted(&self, ordinal: u32) -> bool {
         let slot = self.slot(ordinal);

@@ -1,12 +1,14 @@
 //! Changes of the member list. The answer of etcd is taken as it is: what it refuses for now is tried
 //! again, and what has an unknown outcome is looked at again.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::EtcdCluster;
 use etcd::{Cause, DowngradeAction, GateAnswer, Target};
 use plan::Observed;
-use plan::observed::Member;
+use plan::observed::{Member, MemberList};
 use plan::status::Outcome;
 
 use super::changed_since;
@@ -16,18 +18,20 @@ use crate::context::Context;
 /// `MemberAdd` and `MemberRemove` wait for a commit.
 const DEADLINE: Duration = Duration::from_secs(7);
 
+/// Whoever is asked judges by its own connections whether the cluster is well enough, before anything is proposed. Where
+/// it says no, the next one may know better.
 pub(super) async fn add(
     observed: &Observed,
     peer_url: &str,
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Outcome {
-    let Some(voter) = voter(observed, cluster, ctx) else {
-        return nobody();
-    };
-    match voter.member_add_learner(peer_url).await {
-        Ok(_) => Outcome::Done,
-        Err(error) => match &error.cause {
+    let mut answer = nobody();
+    for voter in voters(observed, cluster, ctx) {
+        let Err(error) = voter.member_add_learner(peer_url).await else {
+            return Outcome::Done;
+        };
+        answer = match &error.cause {
             // It is listed already; the next look finds it by its URL.
             Cause::PeerUrlExists | Cause::MemberExists => Outcome::Done,
             // An ID is made from the URL and the second; one that was removed never returns.
@@ -35,8 +39,12 @@ pub(super) async fn add(
                 Outcome::NotNow("etcd needs a second before it adds this URL again".into())
             }
             _other => refused(&error),
-        },
+        };
+        if !matches!(error.cause, Cause::UnhealthyCluster) {
+            break;
+        }
     }
+    answer
 }
 
 pub(super) async fn promote(
@@ -110,7 +118,10 @@ pub(super) async fn downgrade(
 ) -> Outcome {
     // Where lines are mixed, 3.5 carries it out but does not answer in time.
     let newest = |voter: &Member| observed.serving_as(voter.id).and_then(|s| s.version);
-    let Some(voter) = best_voter(observed, cluster, ctx, newest) else {
+    let Some(voter) = best_voters(observed, cluster, ctx, newest)
+        .into_iter()
+        .next()
+    else {
         return nobody();
     };
     // An order that comes late would let the data fall under members that have gone on.
@@ -168,21 +179,32 @@ pub(super) async fn guarded_voter(
 
 /// Any healthy voter, the leader first: it need not forward.
 fn voter(observed: &Observed, cluster: &EtcdCluster, ctx: &Context) -> Option<etcd::Member> {
-    let leader = observed.leader();
-    best_voter(observed, cluster, ctx, |voter| Some(voter.id) == leader)
+    voters(observed, cluster, ctx).into_iter().next()
 }
 
-fn best_voter<K: Ord>(
+/// All of them, in the order in which they are best asked.
+fn voters(observed: &Observed, cluster: &EtcdCluster, ctx: &Context) -> Vec<etcd::Member> {
+    let leader = observed.leader();
+    best_voters(observed, cluster, ctx, |voter| Some(voter.id) == leader)
+}
+
+fn best_voters<K: Ord>(
     observed: &Observed,
     cluster: &EtcdCluster,
     ctx: &Context,
     by: impl Fn(&Member) -> K,
-) -> Option<etcd::Member> {
-    let list = observed.etcd.members.as_ref()?;
-    let healthy = list.voters().filter(|voter| observed.is_healthy(voter));
-    let voter = healthy.max_by_key(|voter| by(voter))?;
-    let target: Target = targets(cluster, ctx).remove(&observed.ordinal_of(voter)?)?;
-    Some(ctx.member(&target).with_deadline(DEADLINE))
+) -> Vec<etcd::Member> {
+    let list = observed.etcd.members.iter();
+    let all = list.flat_map(MemberList::voters);
+    let mut healthy: Vec<&Member> = all.filter(|voter| observed.is_healthy(voter)).collect();
+    healthy.sort_by_key(|voter| Reverse(by(voter)));
+    let targets: BTreeMap<u32, Target> = targets(cluster, ctx);
+    let targets = healthy
+        .into_iter()
+        .filter_map(|voter| targets.get(&observed.ordinal_of(voter)?));
+    targets
+        .map(|target| ctx.member(target).with_deadline(DEADLINE))
+        .collect()
 }
 
 pub(super) fn nobody() -> Outcome {

@@ -2,6 +2,8 @@
 //! preconditions, and what is made of the answers.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod members;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -60,17 +62,18 @@ fn recorded(answers: Vec<(u16, Value)>) -> (Client, Arc<Mutex<Vec<Recorded>>>) {
     (Client::new(service, "default"), asked)
 }
 
-fn context(client: &Client, services: Vec<Service>) -> Context {
-    fn store<K>(objects: Vec<K>) -> kube::runtime::reflector::Store<K>
-    where
-        K: kube::Resource<DynamicType = ()> + Clone + 'static,
-    {
-        let mut writer = Writer::default();
-        for object in objects {
-            writer.apply_watcher_event(&Event::Apply(object));
-        }
-        writer.as_reader()
+fn store<K>(objects: Vec<K>) -> kube::runtime::reflector::Store<K>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + 'static,
+{
+    let mut writer = Writer::default();
+    for object in objects {
+        writer.apply_watcher_event(&Event::Apply(object));
     }
+    writer.as_reader()
+}
+
+fn context(client: &Client, services: Vec<Service>) -> Context {
     let connect: Arc<dyn etcd::Connect> = Arc::new(etcd::DirectTcp);
     let reporter = Reporter {
         controller: "etcd-operator".into(),
