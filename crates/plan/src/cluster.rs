@@ -4,7 +4,7 @@
 
 mod adopt;
 mod bootstrap;
-mod corrupt;
+pub(crate) mod corrupt;
 pub(crate) mod hang;
 pub(crate) mod maintain;
 pub(crate) mod membership;
@@ -19,7 +19,7 @@ pub(crate) mod versions;
 
 use api::Reason;
 
-pub use corrupt::{common_revision, compares, is_alike};
+pub use corrupt::{Due, common_revision, compares, is_alike};
 pub(crate) use membership::describe;
 pub use recover::has_answers;
 pub use replace::is_awaited;

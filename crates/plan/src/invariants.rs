@@ -233,6 +233,7 @@ fn check_grant(
             let same = data.member_id == *member_id && data.cluster_id == *cluster_id;
             let ours = parse_id(cluster_id) == latched.cluster_id;
             ensure(same && ours, Violation::NotThisWait)?;
+            ensure(latched.recovery.is_none(), Violation::SecondBootstrap)?;
             let id = parse_id(member_id);
             let Some(list) = &observed.etcd.members else {
                 return ensure(latched.resumed, Violation::Unknown);
@@ -325,6 +326,7 @@ fn check_promote(observed: &Observed, id: u64) -> Result<(), Violation> {
         .ok_or(Violation::Learner)?;
     // It counts from now on, so it must be known to take part, and so must enough of the others.
     ensure(observed.is_healthy(member), Violation::Unknown)?;
+    ensure(!observed.is_away(member), Violation::Quorum)?;
     let (healthy, voters) = (observed.healthy_voters(), list.voters().count());
     let after = quorum(voters.saturating_add(1));
     ensure(healthy.saturating_add(1) >= after, Violation::Quorum)?;
@@ -404,6 +406,8 @@ fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violat
 /// Data goes after its member, and only the data that was written down.
 fn check_delete(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Violation> {
     if observed.cluster.latched.ending {
+        let claim = observed.claims.get(&ordinal).ok_or(Violation::Unknown)?;
+        ensure(observed.has_used(claim), Violation::LastCopy)?;
         return ensure(observed.pods.is_empty(), Violation::LastCopy);
     }
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;

@@ -83,7 +83,9 @@ fn unavailable_since(verdicts: &[Verdict], old: &EtcdClusterStatus, now: &Time) 
         .iter()
         .find(|verdict| verdict.kind == ConditionType::Available)?;
     let expected = matches!(available.reason, Reason::Stopped | Reason::NotFormed);
-    let serves = available.status == Some(true);
+    // Under an alarm there is a quorum all the same, and nothing of what this is for: no member is missed.
+    let alarmed = matches!(available.reason, Reason::NoSpace | Reason::DataDiffers);
+    let serves = available.status == Some(true) || alarmed;
     (!serves && !expected).then(|| old.unavailable_since.clone().unwrap_or_else(|| now.clone()))
 }
 

@@ -267,6 +267,8 @@ proptest! {
                 let slot = scene.slot(ordinal);
                 let ended = scene.ending && scene.slots.iter().all(|slot| slot.does == Does::Absent);
                 prop_assert!(ended || (slot.listed == Listed::No && scene.list && slot.leaves));
+                // What an earlier object kept is not this one's to delete, unless it has taken it over.
+                prop_assert!(slot.claim == Claimed::Ours || scene.formed);
             }
             Step::Latch(new) if new.ending && !scene.ending => {
                 let runs = |slot: &Slot| slot.does != Does::Absent;

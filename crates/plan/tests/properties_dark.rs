@@ -2,10 +2,11 @@
 //! recovery, stated in terms of how the scene was painted.
 
 use gate::{Action, State};
-use plan::observed::quorum;
-use plan::{Step, decide, invariants};
+use plan::invariants::Violation;
+use plan::observed::{Process, quorum};
+use plan::{Decision, Observed, Step, decide, invariants};
 use proptest::prelude::*;
-use testkit::scene::{Begun, Does, FENCE, Fate, Scene, Word, claim_uid};
+use testkit::scene::{Begun, Dark, Does, FENCE, Fate, HEAD, Listed, Scene, Slot, Word, claim_uid};
 use testkit::strategies::{cases, dark_scene};
 
 fn runs(does: Does) -> bool {
@@ -72,6 +73,14 @@ proptest! {
     }
 
     #[test]
+    fn nothing_of_the_old_cluster_starts_while_it_is_recovered(scene in dark_scene()) {
+        if let Step::Grant { grant, .. } = decide(&scene.observed()).step {
+            let resumes = matches!(grant.action, Action::Resume { .. });
+            prop_assert!(!(resumes && scene.dark.is_recovering()));
+        }
+    }
+
+    #[test]
     fn nobody_who_was_chosen_is_changed_for_another_unless_it_is_gone(scene in dark_scene()) {
         if let (Step::Latch(new), Begun::Chosen(ordinal, same)) =
             (decide(&scene.observed()).step, scene.dark.begun)
@@ -102,4 +111,71 @@ proptest! {
             prop_assert!(!force || away.contains(&slot.fate));
         }
     }
+}
+
+/// Two that are fenced, one of them behind, and one whose volume was never let through under this object.
+fn unrun(state: State, index: u64) -> Observed {
+    let slot = |state| Slot {
+        fenced: true,
+        ..Slot::new(Does::Waits(state), Listed::Voter)
+    };
+    let slots = [State::Fenced, State::Fenced, state].map(slot);
+    let scene = Scene {
+        list: false,
+        resumed: true,
+        dark: Dark {
+            seconds: Some(100),
+            word: Word::This,
+            by_itself: false,
+            begun: Begun::Yes,
+        },
+        ..Scene::formed(3, slots.to_vec())
+    };
+    let mut observed = scene.observed();
+    if let Some(pod) = observed.pods.get_mut(&2)
+        && let Process::Held(report) = &mut pod.process
+        && let Some(data) = &mut report.data
+    {
+        data.index = index;
+    }
+    observed
+}
+
+#[test]
+fn what_was_never_run_under_this_object_is_not_passed_over() {
+    for state in [State::OtherObject, State::Unidentified] {
+        let behind = unrun(state, HEAD - 1);
+        let Decision { step, .. } = decide(&behind);
+        let Step::Latch(chosen) = step else {
+            panic!("{step:?}")
+        };
+        let survivor = chosen.recovery.clone().and_then(|r| r.survivor);
+        assert_eq!(survivor.map(|s| s.member).as_deref(), Some("db-0"));
+        let ahead = unrun(state, HEAD + 1);
+        let Decision { step, why, .. } = decide(&ahead);
+        assert_eq!(step, Step::Wait);
+        assert!(why.contains("db-2 holds more"), "{why}");
+        let refused = invariants::check(&ahead, &Step::Latch(chosen));
+        assert_eq!(refused, Err(Violation::LastCopy));
+    }
+}
+
+#[test]
+fn pods_of_an_earlier_operator_cannot_be_fenced() {
+    let scene = Scene {
+        list: false,
+        predecessor: true,
+        dark: Dark {
+            seconds: Some(100),
+            word: Word::This,
+            by_itself: false,
+            begun: Begun::No,
+        },
+        ..Scene::formed(3, vec![Slot::new(Does::Leaderless, Listed::Voter); 3])
+    };
+    let mut observed = scene.observed();
+    observed.objects.predecessor = false;
+    let decision = decide(&observed);
+    assert_eq!(decision.step, Step::Wait, "{decision:?}");
+    assert!(decision.why.contains("create it anew"), "{decision:?}");
 }

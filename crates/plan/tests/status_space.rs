@@ -71,6 +71,26 @@ fn whoever_is_outvoted_is_named() {
     insta::assert_snapshot!("outvoted", shown(&scene));
 }
 
+/// Nobody has raised an alarm yet.
+fn found(differs: [Differs; 3]) -> Scene {
+    Scene {
+        alarm: Alarmed::No,
+        ..hashes(differs)
+    }
+}
+
+#[test]
+fn data_that_was_found_to_differ_is_told_of_before_etcd_does() {
+    let outvoted = shown(&found([Differs::Agrees, Differs::Agrees, Differs::Differs]));
+    insta::assert_snapshot!("outvoted_unalarmed", outvoted);
+    let waiting = shown(&found([
+        Differs::Agrees,
+        Differs::Differs,
+        Differs::Unasked,
+    ]));
+    insta::assert_snapshot!("differs_waiting", waiting);
+}
+
 #[test]
 fn members_of_whom_no_majority_agrees_are_named() {
     let mut scene = hashes([Differs::Agrees, Differs::Differs, Differs::Agrees]);

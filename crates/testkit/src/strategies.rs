@@ -341,14 +341,20 @@ pub fn dark_scene() -> impl Strategy<Value = Scene> {
         3 => (0..5_u32, prop::bool::weighted(0.9)).prop_map(|(n, same)| Begun::Chosen(n, same)),
     ];
     let seconds = prop::sample::select(vec![None, Some(3), Some(20), Some(70), Some(900)]);
-    let flags = (any::<bool>(), prop::bool::weighted(0.1), any::<bool>());
+    let flags = (
+        any::<bool>(),
+        prop::bool::weighted(0.1),
+        any::<bool>(),
+        prop::bool::weighted(0.3),
+    );
     (slots::dark_slots(), word, begun, seconds, flags).prop_map(
-        |(slots, word, begun, seconds, (by_itself, list, clients))| {
+        |(slots, word, begun, seconds, (by_itself, list, clients, resumed))| {
             let size = u32::try_from(slots.len()).unwrap_or(0) | 1;
             let scene = Scene::formed(size, slots);
             Scene {
                 list: scene.list && (list || begun == Begun::Over),
                 clients,
+                resumed,
                 dark: Dark {
                     seconds,
                     word,

@@ -63,9 +63,20 @@ fn alarm(observed: &Observed) -> Option<Alarm> {
     alarms.find(|alarm| alarm.kind == AlarmKind::Corrupt)
 }
 
-/// Whether the hashes of the members should be asked for: on an alarm, while somebody is replaced who serves, and, where
-/// it is `due`, in a cluster that has nothing else to do.
-pub fn compares(observed: &Observed, due: bool) -> bool {
+/// Why hashes may be asked for without an alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// There is no reason.
+    No,
+    /// They have not been for a while.
+    ByTheClock,
+    /// The status says that data differs: whatever else happens, nobody forgets that unseen.
+    Told,
+}
+
+/// Whether the hashes of the members should be asked for: on an alarm, while somebody is replaced who serves, where data
+/// was seen to differ, and by the clock in a cluster that has nothing else to do.
+pub fn compares(observed: &Observed, due: Due) -> bool {
     let Some(list) = &observed.etcd.members else {
         return false;
     };
@@ -78,7 +89,12 @@ pub fn compares(observed: &Observed, due: bool) -> bool {
         && list.members.iter().all(|member| {
             !member.learner && observed.is_healthy(member) && !observed.is_away(member)
         });
-    alarm(observed).is_some() || replaced || (due && settled && list.voters().count() > 1)
+    let due = match due {
+        Due::No => false,
+        Due::ByTheClock => settled,
+        Due::Told => true,
+    };
+    alarm(observed).is_some() || replaced || (due && list.voters().count() > 1)
 }
 
 /// The revision at which hashes are compared: one that every voter that serves has reached.
@@ -107,6 +123,19 @@ pub(super) fn diagnose(observed: &Observed, member: &Member) -> Option<String> {
     let outvoted = poll.outvoted.iter().any(|voter| voter.id == member.id);
     let revision = poll.agreed?.revision;
     outvoted.then(|| format!("its data differs from that of the majority at revision {revision}"))
+}
+
+/// Whose data is known to differ from that of the majority.
+pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
+    let list = observed.etcd.members.iter();
+    let differing = list.flat_map(MemberList::voters).filter_map(|voter| {
+        let why = diagnose(observed, voter)?;
+        Some((
+            Reason::DataDiffers,
+            format!("{}: {why}", name(observed, voter)),
+        ))
+    });
+    differing.collect()
 }
 
 /// Whoever is to be removed and leads hands over first.

@@ -398,7 +398,8 @@ fn promote(observed: &Observed, list: &MemberList) -> Option<Decision> {
 /// With its vote the healthy voters are a quorum; a promotion asks one more of them to agree.
 fn can_count_on(observed: &Observed, list: &MemberList, learner: &Member) -> bool {
     let healthy = observed.healthy_voters().saturating_add(1);
-    observed.is_healthy(learner) && healthy >= quorum(list.voters().count().saturating_add(1))
+    let stays = observed.is_healthy(learner) && !observed.is_away(learner);
+    stays && healthy >= quorum(list.voters().count().saturating_add(1))
 }
 
 /// A young pod that has no member yet but is about to.

@@ -51,6 +51,11 @@ fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
     let no_election = account.is_hopeless() || is_dark_for(observed, BLINK);
     let told = asked && no_election && observed.cluster.dark_since.is_some();
     let proved = is_left_to_us(observed) && is_proved(observed) && is_dark_for(observed, SUSTAINED);
+    let is_for_good = account.is_hopeless() || told || proved;
+    if is_for_good && !observed.is_led() && is_half_taken_over(observed) {
+        let why = "no quorum returns, and no pod that an earlier operator made can be fenced. Bring a quorum back, or delete the EtcdCluster while spec.storage.claimPolicy.whenDeleted is Retain, and create it anew: it then takes its volumes over as they are, and what is left can be recovered";
+        return Some(Decision::wait(Reason::QuorumLost, why, LATER));
+    }
     if !observed.is_led() && (told || proved) {
         let latched = Latched {
             joins: Vec::new(),
@@ -74,6 +79,12 @@ fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
         );
         Decision::wait(Reason::QuorumLost, why, LATER)
     })
+}
+
+/// Pods would be made from the template of an earlier operator, whose etcd knows no gate.
+fn is_half_taken_over(observed: &Observed) -> bool {
+    let proven = observed.cluster.latched.proven.as_ref();
+    proven.is_some_and(|proven| proven.template.is_empty())
 }
 
 fn nothing_left(observed: &Observed, account: &evidence::Account) -> Decision {
@@ -252,6 +263,28 @@ pub(crate) fn most_advanced(observed: &Observed, recovery: &RecoveryIntent) -> O
         .map(|(_, ordinal)| ordinal)
 }
 
+/// Whoever holds more of the lost cluster than `chosen` does, and cannot go on with it: it was never let through under
+/// this object, so its agent knows no fence.
+pub(crate) fn longer_elsewhere(
+    observed: &Observed,
+    recovery: &RecoveryIntent,
+    chosen: Option<u32>,
+) -> Option<u32> {
+    let log = |data: &Data| (data.term, data.index);
+    let chosen = chosen.and_then(|ordinal| observed.pods.get(&ordinal));
+    let best = chosen
+        .and_then(|pod| remains(pod, recovery))
+        .map_or((0, 0), log);
+    let lost = parse_id(&recovery.cluster_id);
+    let mut held = observed.pods.iter().filter_map(|(ordinal, pod)| {
+        let report = pod.held()?;
+        let unrun = matches!(report.state, State::OtherObject | State::Unidentified);
+        Some((*ordinal, report.data.as_ref().filter(|_| unrun)?))
+    });
+    held.find(|(_, data)| parse_id(&data.cluster_id) == lost && log(data) > best)
+        .map(|(ordinal, _)| ordinal)
+}
+
 fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     let Some(survivor) = &recovery.survivor else {
         return choose(observed, recovery);
@@ -316,6 +349,14 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
 /// Written down before it is let through, and never changed for another: it may have founded since.
 fn choose(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     let chosen = most_advanced(observed, recovery);
+    if let Some(longer) = longer_elsewhere(observed, recovery, chosen) {
+        let why = format!(
+            "{} holds more of cluster {} than any other volume, and has never run under this object. Delete the EtcdCluster while spec.storage.claimPolicy.whenDeleted is Retain, and create it anew: it then takes its volumes over as they are",
+            observed.member_name(longer),
+            recovery.cluster_id
+        );
+        return Decision::wait(Reason::QuorumLost, why, LATER);
+    }
     let claim = chosen.and_then(|ordinal| observed.claims.get(&ordinal));
     let (Some(ordinal), Some(claim)) = (chosen, claim) else {
         let why = format!(

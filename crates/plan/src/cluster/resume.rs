@@ -88,7 +88,9 @@ fn latch(observed: &Observed, kept: &[u32]) -> Option<Decision> {
 /// Every member of the cluster that was taken over may start, in any order: their data is theirs. So may one whose
 /// data is found to be that of the member which a quorum lists for it, should the status have been lost meanwhile.
 fn grant(observed: &Observed) -> Option<Decision> {
-    let cluster_id = observed.cluster.latched.cluster_id?;
+    let latched = &observed.cluster.latched;
+    // While quorum is recovered nothing of the old cluster may run: it would go on beside what is founded on its data.
+    let cluster_id = latched.cluster_id.filter(|_| latched.recovery.is_none())?;
     observed.pods.iter().find_map(|(ordinal, pod)| {
         let report = pod
             .held()

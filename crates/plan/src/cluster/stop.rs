@@ -5,7 +5,7 @@ use api::Reason;
 use api::v1alpha1::cluster::Retention;
 
 use crate::decision::{Decision, LATER, SETTLED, Step};
-use crate::observed::{Latched, Observed};
+use crate::observed::{Claim, Latched, Observed};
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     let intent = observed.cluster.intent.as_ref().ok()?;
@@ -18,13 +18,17 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
         return Some(Decision::wait(Reason::Stopping, why, LATER));
     }
     let discards = intent.storage.when_stopped == Retention::Delete;
-    if latched.ending || (discards && !observed.claims.is_empty()) {
+    let used = observed
+        .claims
+        .values()
+        .any(|claim| observed.has_used(claim));
+    if latched.ending || (discards && used) {
         return Some(end(observed));
     }
     Some(Decision {
         step: Step::Nothing,
         reason: Reason::Stopped,
-        why: if discards {
+        why: if discards && observed.claims.is_empty() {
             "size is 0: no member runs, and the data was deleted as spec.storage.claimPolicy asks"
                 .to_owned()
         } else {
@@ -45,7 +49,9 @@ fn end(observed: &Observed) -> Decision {
             "stopped: the data is to be deleted, as spec.storage.claimPolicy.whenStopped asks";
         return Decision::act(Step::Latch(latched), Reason::Stopping, why);
     }
-    if let Some((ordinal, claim)) = observed.claims.iter().find(|(_, claim)| !claim.terminating) {
+    let used = |claim: &Claim| observed.has_used(claim);
+    let mut claims = observed.claims.iter();
+    if let Some((ordinal, claim)) = claims.find(|(_, claim)| used(claim) && !claim.terminating) {
         let step = Step::DeleteClaim {
             ordinal: *ordinal,
             uid: claim.uid.clone(),
@@ -57,7 +63,7 @@ fn end(observed: &Observed) -> Decision {
         );
         return Decision::act(step, Reason::Stopping, why);
     }
-    if !observed.claims.is_empty() || observed.objects.client_service {
+    if observed.claims.values().any(used) || observed.objects.client_service {
         let why = "the last claims and the client Service are being deleted";
         return Decision::wait(Reason::Stopping, why, LATER);
     }

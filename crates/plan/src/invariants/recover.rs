@@ -3,7 +3,7 @@
 use gate::State;
 
 use super::{Violation, ensure};
-use crate::cluster::recover::{founded, is_lost, is_proved, most_advanced};
+use crate::cluster::recover::{founded, is_lost, is_proved, longer_elsewhere, most_advanced};
 use crate::observed::{Latched, NodeState, Observed, Pod, Process, parse_id};
 
 /// It begins by a person's word for this very cluster, or by proof, and only in another life; it names a survivor once;
@@ -40,13 +40,16 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             let kept = before.survivor.is_none() || before.survivor == now.survivor;
             ensure(kept, Violation::SecondBootstrap)?;
             let chosen = now.survivor.as_ref().filter(|_| before.survivor.is_none());
-            let best = most_advanced(observed, before).map(|n| observed.member_name(n));
+            let best = most_advanced(observed, before);
+            let longer = longer_elsewhere(observed, before, best);
+            let best = best.map(|n| observed.member_name(n));
             ensure(
                 chosen.is_none() || everybody_was_heard(observed),
                 Violation::Unknown,
             )?;
             ensure(
-                chosen.is_none_or(|chosen| Some(&chosen.member) == best.as_ref()),
+                chosen
+                    .is_none_or(|chosen| Some(&chosen.member) == best.as_ref() && longer.is_none()),
                 Violation::LastCopy,
             )
         }

@@ -2,7 +2,7 @@
 
 use gate::{Report, State};
 
-use super::{Observed, parse_id};
+use super::{Claim, Observed, parse_id};
 
 impl Observed {
     /// The report of an agent that needs a member of its own before it can go on: its volume is empty, or cannot be used,
@@ -42,6 +42,12 @@ impl Observed {
         let id = parse_id(&data.member_id);
         let ours = parse_id(&data.cluster_id) == Some(list.cluster_id);
         ours && list.members.iter().all(|member| Some(member.id) != id)
+    }
+
+    /// The claim was made for this object, or this object has taken over what lies on it. What an earlier object kept and
+    /// nobody has looked at is not its own to delete.
+    pub fn has_used(&self, claim: &Claim) -> bool {
+        claim.ours || self.cluster.latched.cluster_id.is_some()
     }
 
     /// Data of another cluster, on a claim that was made for this one. What an earlier object kept is its owner's to

@@ -4,7 +4,7 @@ use api::Reason;
 use api::conditions::{ConditionType, Verdict};
 use gate::State;
 
-use crate::cluster::{describe, hang, maintain};
+use crate::cluster::{corrupt, describe, hang, maintain};
 use crate::decision::{Decision, Step};
 use crate::observed::{Alarm, AlarmKind, MemberList, Observed, Pod, Process, format_id, quorum};
 use crate::status::Outcome;
@@ -74,12 +74,28 @@ fn available(observed: &Observed) -> Verdict {
             )
         };
     };
+    serves(observed, list)
+}
+
+/// Clients are served where a quorum is healthy and etcd refuses nothing.
+fn serves(observed: &Observed, list: &MemberList) -> Verdict {
+    let say = |status, reason, message: String| {
+        verdict(ConditionType::Available, Some(status), reason, message)
+    };
     let (healthy, voters) = (observed.healthy_voters(), list.voters().count());
     let message = format!("{healthy} of {voters} voters are healthy");
-    if healthy >= quorum(voters) {
-        say(Some(true), Reason::QuorumHealthy, message)
+    let alarms = observed.alarms();
+    let stands = |kind| alarms.iter().any(|alarm| alarm.kind == kind);
+    if healthy < quorum(voters) {
+        say(false, Reason::QuorumLost, message)
+    } else if stands(AlarmKind::Corrupt) {
+        let message = format!("{message}, and etcd refuses reads and writes: CORRUPT");
+        say(false, Reason::DataDiffers, message)
+    } else if stands(AlarmKind::NoSpace) {
+        let message = format!("{message}, and etcd refuses writes: NOSPACE");
+        say(false, Reason::NoSpace, message)
     } else {
-        say(Some(false), Reason::QuorumLost, message)
+        say(true, Reason::QuorumHealthy, message)
     }
 }
 
@@ -119,11 +135,7 @@ fn complaints(
     outcome: &Outcome,
 ) -> Vec<(Reason, String)> {
     let mut all = Vec::new();
-    let halted = matches!(
-        decision.reason,
-        Reason::QuorumLost | Reason::RolloutHalted | Reason::Recovering
-    );
-    if decision.step == Step::Refuse || halted {
+    if is_trouble(decision) {
         all.push((decision.reason, decision.why.clone()));
     }
     if let Some(full) = maintain::complaint(observed) {
@@ -153,6 +165,7 @@ fn complaints(
         Outcome::Done | Outcome::NotNow(_) => {}
     }
     all.extend(hang::complaints(observed));
+    all.extend(corrupt::complaints(observed));
     let intent = observed.cluster.intent.as_ref();
     let size = intent.map_or(u32::MAX, |intent| intent.size);
     for (ordinal, pod) in &observed.pods {
@@ -180,6 +193,15 @@ fn complaints(
     }
     all.extend(strangers(observed));
     all
+}
+
+/// What the operator does, or waits for, is itself a sign that something is wrong.
+fn is_trouble(decision: &Decision) -> bool {
+    match decision.reason {
+        Reason::QuorumLost | Reason::RolloutHalted | Reason::Recovering => true,
+        Reason::DataDiffers if decision.step == Step::Wait => true,
+        _other => decision.step == Step::Refuse,
+    }
 }
 
 fn is_dark_and_paused(observed: &Observed, decision: &Decision) -> bool {

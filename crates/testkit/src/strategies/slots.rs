@@ -443,6 +443,8 @@ pub(super) fn dark_slots() -> impl Strategy<Value = Vec<Slot>> {
         Does::Waits(State::Fenced),
         Does::Waits(State::Empty),
         Does::Waits(State::Damaged),
+        Does::Waits(State::OtherObject),
+        Does::Waits(State::Unidentified),
         Does::Starts,
         Does::Leaderless,
         Does::Serves,

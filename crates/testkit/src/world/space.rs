@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::Quantity;
 use api::intent::DailyWindow;
+use plan::cluster::Due;
 use plan::observed::{Alarm, AlarmKind, Hash, Process, Serving, Space, quorum};
 use plan::target::decide_target;
 use plan::{Observed, Step};
@@ -297,7 +298,12 @@ impl World {
 
     /// Hashes are asked for only where the rules want them.
     pub(super) fn observe_hashes(&self, observed: &mut Observed) {
-        if !plan::cluster::compares(observed, self.upkeep.compare) {
+        let due = if self.upkeep.compare {
+            Due::ByTheClock
+        } else {
+            Due::No
+        };
+        if !plan::cluster::compares(observed, due) {
             return;
         }
         let Some(revision) = plan::cluster::common_revision(observed) else {

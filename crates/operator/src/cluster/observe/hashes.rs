@@ -6,6 +6,7 @@ use std::time::Duration;
 use api::{EtcdCluster, Reason};
 use futures::future::join_all;
 use plan::Observed;
+use plan::cluster::Due;
 use plan::observed::{Hash, Process};
 
 use super::targets;
@@ -20,7 +21,13 @@ const HOUR: u64 = 3600;
 pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) {
     let uid = observed.cluster.uid.clone();
     let hour = hour(observed);
-    let due = ctx.compared.is_due(&uid, hour) || is_told(cluster);
+    let due = if is_told(cluster) {
+        Due::Told
+    } else if ctx.compared.is_due(&uid, hour) {
+        Due::ByTheClock
+    } else {
+        Due::No
+    };
     if !plan::cluster::compares(observed, due) {
         return;
     }

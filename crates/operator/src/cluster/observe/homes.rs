@@ -5,6 +5,7 @@ use api::EtcdCluster;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume};
 use kube::Api;
+use kube::api::ListParams;
 use plan::Observed;
 use plan::observed::{Home, NodeState, Process};
 
@@ -34,16 +35,18 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
         if let Some(claim) = observed.claims.get_mut(&ordinal) {
             claim.lost = lost;
         }
-        let Some(node) = node_of(cluster, ordinal, ctx).or(tied) else {
-            continue;
+        let home = match (node_of(cluster, ordinal, ctx), tied) {
+            (Some(node), _) => ask_node(node, ctx).await,
+            (None, Some(host)) => ask_host(host, ctx).await,
+            (None, None) => None,
         };
-        if let Some(state) = ask_node(&node, ctx).await {
-            observed.homes.insert(ordinal, Home { node, state });
+        if let Some(home) = home {
+            observed.homes.insert(ordinal, home);
         }
     }
 }
 
-/// Why the volume is gone, and the node that it is tied to.
+/// Why the volume is gone, and the host that it is tied to.
 async fn ask_volume(volume: &Volume, ctx: &Context) -> (Option<String>, Option<String>) {
     if volume.lost {
         return (Some("the claim has lost it".to_owned()), None);
@@ -62,7 +65,7 @@ async fn ask_volume(volume: &Volume, ctx: &Context) -> (Option<String>, Option<S
     }
 }
 
-/// The one node on which a volume can be used.
+/// The one host on which a volume can be used, as the label of its node has it. That need not be the node's name.
 fn tied_to(volume: &PersistentVolume) -> Option<String> {
     let affinity = volume.spec.as_ref()?.node_affinity.as_ref()?;
     let terms = &affinity.required.as_ref()?.node_selector_terms;
@@ -75,14 +78,44 @@ fn tied_to(volume: &PersistentVolume) -> Option<String> {
     names.next().is_none().then(|| first.clone())
 }
 
-async fn ask_node(name: &str, ctx: &Context) -> Option<NodeState> {
+async fn ask_node(node: String, ctx: &Context) -> Option<Home> {
     let nodes: Api<Node> = Api::all(ctx.client.clone());
-    match nodes.get_opt(name).await {
-        Ok(node) => Some(node.as_ref().map_or(NodeState::Deleted, state_of)),
+    match nodes.get_opt(&node).await {
+        Ok(found) => {
+            let state = found.as_ref().map_or(NodeState::Deleted, state_of);
+            Some(Home { node, state })
+        }
         Err(error) => {
-            tracing::debug!(node = name, %error, "the node cannot be asked for");
+            tracing::debug!(node, %error, "the node cannot be asked for");
             None
         }
+    }
+}
+
+async fn ask_host(host: String, ctx: &Context) -> Option<Home> {
+    let nodes: Api<Node> = Api::all(ctx.client.clone());
+    let labelled = ListParams::default().labels(&format!("{HOSTNAME}={host}"));
+    match nodes.list(&labelled).await {
+        Ok(found) => home_of(host, &found.items),
+        Err(error) => {
+            tracing::debug!(host, %error, "the nodes of this host name cannot be asked for");
+            None
+        }
+    }
+}
+
+/// Where no node bears the name of the host any more, nothing can use the volume. Several say nothing.
+fn home_of(host: String, nodes: &[Node]) -> Option<Home> {
+    match nodes {
+        [] => Some(Home {
+            node: host,
+            state: NodeState::Deleted,
+        }),
+        [node] => Some(Home {
+            node: node.metadata.name.clone()?,
+            state: state_of(node),
+        }),
+        _several => None,
     }
 }
 
@@ -131,6 +164,23 @@ mod tests {
             state_of(&Node::default()),
             NodeState::Silent(Timestamp::MAX)
         );
+    }
+
+    #[test]
+    fn a_host_is_the_node_that_bears_its_name_whatever_that_is_called() {
+        let node = |name: &str| -> Node {
+            let ready = json!({"type": "Ready", "status": "True"});
+            let node = json!({"metadata": {"name": name}, "status": {"conditions": [ready]}});
+            serde_json::from_value(node).unwrap()
+        };
+        let home = |nodes: &[Node]| home_of("ip-10-0-0-1".to_owned(), nodes);
+        let found = home(&[node("i-0123")]).unwrap();
+        assert_eq!(
+            (found.node.as_str(), found.state),
+            ("i-0123", NodeState::Fine)
+        );
+        assert_eq!(home(&[]).unwrap().state, NodeState::Deleted);
+        assert!(home(&[node("a"), node("b")]).is_none());
     }
 
     #[test]

@@ -1,0 +1,114 @@
+//! Guards that random scenes seldom reach, each on the one observation that needs it.
+
+use api::v1alpha1::cluster::Retention;
+use api::v1alpha1::status::EtcdClusterStatus;
+use gate::{Action, Grant, State};
+use plan::invariants::{self, Violation};
+use plan::status::{Outcome, decide_status};
+use plan::{Decision, Step, decide};
+use testkit::scene::{Alarmed, Begun, Claimed, Dark, Does, Listed, Scene, Slot, UID, Word};
+
+#[test]
+fn what_an_earlier_object_kept_outlives_a_stop() {
+    let kept = |claim| Slot {
+        claim,
+        ..Slot::new(Does::Absent, Listed::No)
+    };
+    let scene = |claim| Scene {
+        when_stopped: Retention::Delete,
+        ..Scene::unformed(0, vec![kept(claim); 3])
+    };
+    let Decision { step, why, .. } = decide(&scene(Claimed::Kept).observed());
+    assert_eq!(step, Step::Nothing, "{why}");
+    assert!(why.contains("kept"), "{why}");
+    let ended = Scene {
+        ending: true,
+        ..scene(Claimed::Kept)
+    };
+    let delete = Step::DeleteClaim {
+        ordinal: 0,
+        uid: "claim-0".to_owned(),
+    };
+    let refused = invariants::check(&ended.observed(), &delete);
+    assert_eq!(refused, Err(Violation::LastCopy));
+    let ours = decide(&scene(Claimed::Ours).observed()).step;
+    assert!(matches!(ours, Step::Latch(new) if new.ending));
+}
+
+#[test]
+fn a_learner_that_is_about_to_go_is_not_counted_on() {
+    let learner = |terminating| Slot {
+        terminating,
+        ..Slot::new(Does::Serves, Listed::Learner)
+    };
+    let scene = |terminating| Scene::formed(3, vec![Slot::voter(), learner(terminating)]);
+    let stays = scene(false).observed();
+    let promote = decide(&stays).step;
+    assert!(
+        matches!(promote, Step::Promote { ordinal: 1, .. }),
+        "{promote:?}"
+    );
+    let goes = scene(true).observed();
+    assert_ne!(decide(&goes).step, promote);
+    assert_eq!(invariants::check(&goes, &promote), Err(Violation::Quorum));
+}
+
+#[test]
+fn an_alarm_is_no_darkness() {
+    for alarm in [Alarmed::NoSpace, Alarmed::Corrupt] {
+        let scene = Scene {
+            alarm,
+            ..Scene::formed(3, vec![Slot::voter(); 3])
+        };
+        let observed = scene.observed();
+        let decision = decide(&observed);
+        let old = EtcdClusterStatus::default();
+        let status = decide_status(&observed, &decision, &Outcome::Done, &old).unwrap();
+        let told = status.conditions.iter().find(|c| c.type_ == "Available");
+        assert_eq!(told.map(|c| c.status.as_str()), Some("False"));
+        assert_eq!(status.unavailable_since, None);
+    }
+}
+
+#[test]
+fn no_grant_lets_old_data_run_beside_a_recovery() {
+    let slot = Slot {
+        fenced: true,
+        ..Slot::new(Does::Waits(State::OtherObject), Listed::Voter)
+    };
+    let scene = |begun| Scene {
+        list: false,
+        resumed: true,
+        dark: Dark {
+            seconds: Some(100),
+            word: Word::This,
+            by_itself: false,
+            begun,
+        },
+        ..Scene::formed(3, vec![slot; 3])
+    };
+    let before = scene(Begun::No).observed();
+    let Step::Grant {
+        ordinal,
+        pod_uid,
+        grant,
+    } = decide(&before).step
+    else {
+        panic!("{:?}", decide(&before))
+    };
+    assert!(matches!(grant.action, Action::Resume { .. }));
+    let during = scene(Begun::Yes).observed();
+    let late = Step::Grant {
+        ordinal,
+        pod_uid,
+        grant: Grant {
+            cluster_uid: UID.to_owned(),
+            incarnation: during.cluster.latched.incarnation,
+            ..grant
+        },
+    };
+    assert_eq!(
+        invariants::check(&during, &late),
+        Err(Violation::SecondBootstrap)
+    );
+}
