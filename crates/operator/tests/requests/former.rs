@@ -39,7 +39,7 @@ fn controller() -> Value {
 async fn look(pods: Vec<ApiPod>) -> (Observed, Vec<String>) {
     let (client, _) = recorded(vec![]);
     let called = Arc::<Called>::default();
-    let connect: Arc<dyn Connect> = Arc::clone(&called) as _;
+    let connect: Arc<dyn Connect> = Arc::<Called>::clone(&called);
     let ctx = Context {
         caches: Caches {
             pods: store(pods),

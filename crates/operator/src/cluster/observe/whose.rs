@@ -126,8 +126,8 @@ mod tests {
         let gone = terminating(pod(Some("old"), None));
         assert_eq!(whose(&gone, None), Belonging::Former);
         // A cluster that has formed does not make it ours.
-        let formed = cluster(&json!({"clusterID": "1"}));
-        assert_eq!(whose_pod(&left, &formed, Some(&ours)), Belonging::Former);
+        let begun = cluster(&json!({"clusterID": "1"}));
+        assert_eq!(whose_pod(&left, &begun, Some(&ours)), Belonging::Former);
     }
 
     /// While the StatefulSet is made anew, and until the garbage collector has noticed.
@@ -171,8 +171,8 @@ mod tests {
         let running = pod(Some("old"), Some("set-old"));
         assert_eq!(whose(&running, Some(&given)), Belonging::Ours);
         // It is made anew around them.
-        let formed = cluster(&json!({"clusterID": "1"}));
+        let begun = cluster(&json!({"clusterID": "1"}));
         let stray = pod(Some("old"), None);
-        assert_eq!(whose_pod(&stray, &formed, None), Belonging::Ours);
+        assert_eq!(whose_pod(&stray, &begun, None), Belonging::Ours);
     }
 }
