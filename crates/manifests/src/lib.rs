@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 pub use debug::debug_container;
 pub use hash::template_hash;
+pub use pod::named_object;
 
 /// Whose objects these are.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use crate::{Owner, template_hash};
 
+pub use etcd::named_object;
 pub(crate) use security::user;
 
 const AGENT_DIR: &str = "/agent";

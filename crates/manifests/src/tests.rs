@@ -52,6 +52,24 @@ fn objects_of_a_default_cluster() {
 }
 
 #[test]
+fn a_pod_names_the_object_it_was_made_for() {
+    let spec =
+        r#"{"pod":{"containers":[{"name":"other","image":"b","command":["--cluster-uid","x"]}]}}"#;
+    let objects = build_objects(&owner(), &intent(spec), &shape(1), "operator:1").unwrap();
+    let mut pod = serde_json::from_value(template(&objects)["spec"].clone()).unwrap();
+    assert_eq!(named_object(&pod), Some("uid-1"));
+    pod.containers.reverse();
+    assert_eq!(named_object(&pod), Some("uid-1"), "whatever stands first");
+    // etcd without a gate, whatever its own flags are.
+    for command in [&["etcd"][..], &["etcd", "--", "--cluster-uid", "x"]] {
+        for container in &mut pod.containers {
+            container.command = Some(command.iter().map(|word| (*word).into()).collect());
+        }
+        assert_eq!(named_object(&pod), None, "{command:?}");
+    }
+}
+
+#[test]
 fn claim_and_pod_of_a_cluster_that_says_everything() {
     let intent = intent(
         r#"{"version":"3.6.16","resources":{"requests":{"cpu":"1"},"limits":{"memory":"1Gi"}},

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use api::{EtcdCluster, labels};
+use api::{EtcdCluster, labels, names};
 use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodSpec, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    Container, PersistentVolumeClaim, Pod, PodSpec, Service, ServiceAccount,
+};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::core::DeserializeGuard;
@@ -34,7 +36,7 @@ pub struct Caches {
     pub budgets: Store<PodDisruptionBudget>,
     /// Claims.
     pub claims: Store<PersistentVolumeClaim>,
-    /// Pods, of whose specs only the node is kept.
+    /// Pods, of whose specs only the node is kept, and the command that says whose they are.
     pub pods: Store<Pod>,
     /// What the name servers know of the members, without anything but addresses.
     pub slices: Store<EndpointSlice>,
@@ -90,11 +92,21 @@ pub fn watch_slices(api: Api<EndpointSlice>) -> (Store<EndpointSlice>, Triggers<
     watch(api, config, trim_slice, |_| {})
 }
 
-/// Of what a pod is made of only its node is read.
+/// Of what a pod is made of only its node is read, and what its gate was told.
 pub fn trim_pod(pod: &mut Pod) {
-    let node_name = pod.spec.take().and_then(|spec| spec.node_name);
-    pod.spec = node_name.map(|node_name| PodSpec {
-        node_name: Some(node_name),
+    let Some(spec) = pod.spec.take() else {
+        return;
+    };
+    let mut containers = spec.containers;
+    containers.retain(|container| container.name == names::ETCD_CONTAINER);
+    let gates = containers.into_iter().map(|container| Container {
+        name: container.name,
+        command: container.command,
+        ..Container::default()
+    });
+    pod.spec = Some(PodSpec {
+        node_name: spec.node_name,
+        containers: gates.collect(),
         ..PodSpec::default()
     });
 }
@@ -199,6 +211,30 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_pod_is_kept_where_it_runs_and_whose_it_is() {
+        let mut pod: Pod = serde_json::from_value(serde_json::json!({"spec": {
+            "nodeName": "n1", "serviceAccountName": "db",
+            "containers": [
+                {"name": "other", "command": ["sleep"]},
+                {"name": names::ETCD_CONTAINER, "image": "etcd", "args": ["--name=db-0"],
+                 "command": ["/agent/etcd-agent", "gate", "--cluster-uid", "u", "--"]},
+            ],
+        }}))
+        .unwrap();
+        trim_pod(&mut pod);
+        let spec = pod.spec.unwrap();
+        assert_eq!(manifests::named_object(&spec), Some("u"));
+        assert_eq!(spec.node_name.as_deref(), Some("n1"));
+        assert_eq!(spec.service_account_name, None);
+        let kept = serde_json::to_value(&spec.containers).unwrap();
+        let kept: Vec<&String> = kept[0].as_object().unwrap().keys().collect();
+        assert_eq!(
+            (spec.containers.len(), kept),
+            (1, vec![&"command".into(), &"name".into()])
+        );
+    }
 
     #[tokio::test]
     async fn a_watch_that_fails_is_no_news_to_the_controller() {

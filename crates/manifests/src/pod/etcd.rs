@@ -3,24 +3,39 @@
 use api::image::PullPolicy;
 use api::{ClusterIntent, names};
 use k8s_openapi::api::core::v1::{
-    Container, ContainerPort, EnvVar, EnvVarSource, ResourceRequirements, VolumeMount,
+    Container, ContainerPort, EnvVar, EnvVarSource, PodSpec, ResourceRequirements, VolumeMount,
 };
 
 use super::{AGENT, AGENT_DIR, ANNOTATIONS_DIR, field, mount, probes, security};
 use crate::claim::quantities;
 use crate::{Owner, flags};
 
+/// By this the gate is told whose data it may start.
+const OBJECT: &str = "--cluster-uid";
+/// What follows is etcd's.
+const END: &str = "--";
+
+/// UID of the `EtcdCluster` that a pod was made for, as its gate was told; `None` where there is no gate.
+pub fn named_object(pod: &PodSpec) -> Option<&str> {
+    let mut containers = pod.containers.iter();
+    let etcd = containers.find(|container| container.name == names::ETCD_CONTAINER)?;
+    let words = etcd.command.iter().flatten().map(String::as_str);
+    let mut words = words.take_while(|word| *word != END);
+    words.find(|word| *word == OBJECT)?;
+    words.next()
+}
+
 pub(super) fn build(owner: &Owner, intent: &ClusterIntent) -> Container {
     let gate = [
         AGENT,
         "gate",
-        "--cluster-uid",
+        OBJECT,
         &owner.uid,
         "--volume",
         flags::VOLUME,
         "--annotations",
         "/podinfo/annotations",
-        "--",
+        END,
     ];
     let limits = &intent.resources.limits;
     Container {

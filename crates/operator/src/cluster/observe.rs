@@ -8,6 +8,7 @@ mod members;
 mod problem;
 mod stalls;
 pub(crate) mod template;
+mod whose;
 
 use std::collections::BTreeMap;
 
@@ -92,10 +93,12 @@ fn is_paused(cluster: &EtcdCluster) -> bool {
 /// Compares what there is with what there should be.
 fn objects(cluster: &EtcdCluster, observed: &Observed, ctx: &Context) -> Result<Objects, Error> {
     let (namespace, _) = place(cluster);
-    let former = kubernetes::claims_of_former(cluster, ctx);
+    let (mut former, foreign) = kubernetes::pods_of_others(cluster, ctx);
+    former.extend(kubernetes::claims_of_former(cluster, ctx));
     let client_service = kubernetes::has_client_service(cluster, ctx);
     let mut seen = Objects {
         former,
+        foreign,
         client_service,
         ..observed.objects.clone()
     };

@@ -2,6 +2,7 @@
 //! preconditions, and what is made of the answers.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod former;
 mod members;
 
 use std::collections::BTreeMap;

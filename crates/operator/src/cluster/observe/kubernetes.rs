@@ -15,6 +15,7 @@ use plan::observed::{Claim, Pod, Process, parse_id};
 use serde_json::Value;
 
 use super::problem::{broken, problem};
+use super::whose::whose_pod;
 use crate::caches;
 use crate::cluster::place;
 use crate::context::Context;
@@ -23,6 +24,7 @@ use crate::context::Context;
 const REVISION_LABEL: &str = "controller-revision-hash";
 
 /// Whose an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Belonging {
     /// This object's.
     Ours,
@@ -323,11 +325,37 @@ pub(crate) fn targets(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Tar
     found.collect()
 }
 
+/// What stands where our pods would, and is not ours: what an earlier object of this name left, and what is somebody
+/// else's.
+pub(super) fn pods_of_others(cluster: &EtcdCluster, ctx: &Context) -> (Vec<String>, Vec<String>) {
+    let (mut former, mut foreign) = (Vec::new(), Vec::new());
+    for (_, pod, whose) in named_pods(cluster, ctx) {
+        let what = format!("Pod {}", pod.name_any());
+        match whose {
+            Belonging::Ours => {}
+            Belonging::Former => former.push(what),
+            Belonging::Foreign => foreign.push(what),
+        }
+    }
+    (former, foreign)
+}
+
 fn api_pods(cluster: &EtcdCluster, ctx: &Context) -> impl Iterator<Item = (u32, Arc<ApiPod>)> {
+    let ours = named_pods(cluster, ctx).filter(|(_, _, whose)| *whose == Belonging::Ours);
+    ours.map(|(ordinal, pod, _)| (ordinal, pod))
+}
+
+/// Whoever bears the name of one of our pods.
+fn named_pods(
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> impl Iterator<Item = (u32, Arc<ApiPod>, Belonging)> {
     let (namespace, name) = place(cluster);
+    let set = caches::get(&ctx.caches.statefulsets, &namespace, &name);
     (0..api::intent::MAX_SIZE).filter_map(move |ordinal| {
         let pod = caches::get(&ctx.caches.pods, &namespace, &names::member(&name, ordinal))?;
-        Some((ordinal, pod))
+        let whose = whose_pod(&pod, cluster, set.as_deref());
+        Some((ordinal, pod, whose))
     })
 }
 
