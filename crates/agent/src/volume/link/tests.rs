@@ -92,7 +92,9 @@ fn nothing_leaves_the_root_where_no_link_can_be_made() {
     let volume = tempfile::TempDir::new().unwrap();
     let volume = volume.path();
     fs::create_dir_all(root(volume).join("wal")).unwrap();
+    // A directory could be moved there, and no link be made.
     let target = volume.join("data/member");
+    fs::create_dir_all(&target).unwrap();
     move_out(volume, &target, Lead::ToData).unwrap_err();
     assert!(root(volume).join("wal").is_dir());
 }
