@@ -30,7 +30,7 @@ use crate::{
     serve::{Answers, Server},
     start,
     telemetry::{Level, log},
-    volume,
+    volume::{self, link::Lead},
 };
 
 /// How often a waiting gate looks for a grant, a request and a signal.
@@ -90,6 +90,7 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
             }
         };
         if !stop.is_asked() {
+            volume::link::lead(&args.volume, Lead::ToData);
             return Err(start::become_etcd(args, &start));
         }
     }
@@ -147,6 +148,7 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
         return Ok(None);
     };
     let state = *state;
+    volume::link::lead(&args.volume, Lead::during(state));
     let server = listen(args)?;
     let report = Report {
         protocol: PROTOCOL,

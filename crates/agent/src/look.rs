@@ -129,7 +129,7 @@ pub(crate) fn list_wal(volume: &Path, place: Place) -> Result<WalFiles> {
         files: Vec::new(),
         misnamed: None,
     };
-    for name in names(&directory)? {
+    for name in names(volume, place, "wal")? {
         let Some(stem) = name.strip_suffix(".wal") else {
             continue;
         };
@@ -171,12 +171,11 @@ fn look_at_wal(volume: &Path, place: Place) -> Result<Wal> {
 
 /// A backend, or a snapshot that etcd could build one from.
 fn has_database(volume: &Path, place: Place) -> Result<bool> {
-    let directory = volume::member(volume, place).join("snap");
     let is_database = |name: &String| {
         // `.snap` alone, or `.snap.db`: a database that a leader sent.
         name == "db" || [".snap", ".snap.db"].iter().any(|end| name.ends_with(end))
     };
-    Ok(names(&directory)?.iter().any(is_database))
+    Ok(names(volume, place, "snap")?.iter().any(is_database))
 }
 
 fn look_at_identity(path: &Path) -> Result<IdentityFile> {
@@ -192,8 +191,13 @@ fn look_at_identity(path: &Path) -> Result<IdentityFile> {
     }
 }
 
-/// The names in a directory; a directory that does not exist is empty.
-fn names(directory: &Path) -> Result<Vec<String>> {
+/// The names in a directory of `member`; a directory that does not exist is empty. Our own link in the
+/// root is no data there, wherever it leads (`our_link_is_no_data_in_the_root`).
+fn names(volume: &Path, place: Place, directory: &str) -> Result<Vec<String>> {
+    if place == Place::Root && volume::link::find(volume).is_some() {
+        return Ok(Vec::new());
+    }
+    let directory = &volume::member(volume, place).join(directory);
     let list = || -> io::Result<Vec<String>> {
         fs::read_dir(directory)?
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))

@@ -11,6 +11,7 @@ use std::{
 
 use gate::Identity;
 
+use self::link::Lead;
 use crate::{
     Result,
     judge::Place,
@@ -18,6 +19,7 @@ use crate::{
     permit::Permit,
 };
 
+pub(crate) mod link;
 #[cfg(test)]
 mod tests;
 
@@ -89,11 +91,8 @@ const ADOPTION: [AdoptionStep; 3] = [
     // Leftovers, such as a WAL that was never finished; there is no data in it.
     move_data_aside,
     |volume, _| make_data_directory(volume),
-    |volume, _| {
-        fs::rename(member(volume, Place::Root), member(volume, Place::Data))?;
-        sync_directory(&volume.join("data"))?;
-        sync_directory(volume)
-    },
+    // Until the gate has proved itself, the pod may come back without it.
+    |volume, _| link::move_out(volume, &member(volume, Place::Data), Lead::ToData),
 ];
 
 /// The steps that set the data of a removed member aside.
@@ -110,8 +109,7 @@ const REMOVAL: [RemovalStep; 3] = [
             Place::Data => fs::rename(volume.join("data"), target)?,
             Place::Root => {
                 DirBuilder::new().mode(0o700).create(target)?;
-                fs::rename(member(volume, place), target.join("member"))?;
-                sync_directory(target)?;
+                link::move_out(volume, &target.join("member"), Lead::Nowhere)?;
             }
         }
         sync_directory(volume)
@@ -130,10 +128,10 @@ const REMOVAL: [RemovalStep; 3] = [
 /// All of it: what lies in the root would otherwise be found again once `data/` is gone.
 fn move_aside(volume: &Path, nonce: &str) -> io::Result<()> {
     move_data_aside(volume, nonce)?;
-    let root = member(volume, Place::Root);
-    if fs::exists(&root)? {
-        fs::rename(root, volume.join(format!("aside-{nonce}-member")))?;
-        sync_directory(volume)?;
+    // A link of ours is no data, and must not be gone for a moment.
+    if link::find(volume).is_none() && link::exists(&member(volume, Place::Root))? {
+        let aside = volume.join(format!("aside-{nonce}-member"));
+        link::move_out(volume, &aside, Lead::Nowhere)?;
     }
     Ok(())
 }

@@ -123,3 +123,20 @@ fn the_root_is_looked_at_only_when_nothing_lies_in_the_data_directory() {
     fs::remove_dir_all(volume.path().join("data")).unwrap();
     assert_eq!(place(volume.path()), (Place::Root, Wal::Head(OLD), false));
 }
+
+#[test]
+fn our_link_is_no_data_in_the_root() {
+    let volume = volume(&[Writer::new(0, OLD).preallocated()]);
+    let path = volume.path();
+    let head = |place| look_at_head(path, place).unwrap();
+    volume::link::lead(path, volume::link::Lead::ToData);
+    assert!(path.join("member/wal").is_dir());
+    assert_eq!((head(Place::Data), head(Place::Root)), (Some(OLD), None));
+    // A link of somebody else leads to data of theirs.
+    fs::rename(path.join("data"), path.join("elsewhere")).unwrap();
+    assert_eq!(look(path).unwrap().wal, Wal::Absent);
+    fs::remove_file(path.join("member")).unwrap();
+    std::os::unix::fs::symlink("elsewhere/member", path.join("member")).unwrap();
+    let seen = look(path).unwrap();
+    assert_eq!((seen.place, seen.wal), (Place::Root, Wal::Head(OLD)));
+}

@@ -70,10 +70,11 @@ fn a_crash_during_an_adoption_leaves_the_data_whole_in_one_place() {
             assert_eq!(seen.wal, Wal::Head(HEAD), "{steps}");
             assert!(seen.database);
             assert_eq!(state(volume), Some(State::Unidentified), "{steps}");
-            let places = [Place::Root, Place::Data].map(|place| member(volume, place));
-            let whole: Vec<bool> = places.iter().map(|member| is_whole(member)).collect();
             let is_last = steps == ADOPTION.len();
-            assert_eq!(whole, [!is_last, is_last], "{steps}");
+            assert_eq!(is_whole(&member(volume, Place::Data)), is_last, "{steps}");
+            // An etcd in the root finds it before, in between and after.
+            assert!(is_whole(&member(volume, Place::Root)), "{steps}");
+            assert_eq!(link::find(volume), is_last.then_some(Lead::ToData));
 
             let permit = Permit {
                 discard: false,
@@ -83,7 +84,8 @@ fn a_crash_during_an_adoption_leaves_the_data_whole_in_one_place() {
             prepare(volume, seen.place, &permit).unwrap();
             assert_eq!(state(volume), None, "{steps}");
             assert!(is_whole(&member(volume, Place::Data)));
-            assert!(!member(volume, Place::Root).exists());
+            assert_eq!(link::find(volume), Some(Lead::ToData));
+            assert!(is_whole(&member(volume, Place::Root)));
         }
     }
 }
@@ -114,6 +116,8 @@ fn a_crash_while_removed_data_is_set_aside_loses_no_identity_before_the_data() {
                 assert_eq!(target.join("identity.json").exists(), !stays);
             }
             assert!(is_whole(&target.join("member")), "{place:?} {steps}");
+            let left = (place == Place::Root).then_some(Lead::Nowhere);
+            assert_eq!(link::find(volume), left);
         }
     }
 }
@@ -132,4 +136,33 @@ fn discarded_data_is_not_found_again_in_the_root() {
     assert_eq!(state(volume), Some(State::Empty));
     assert!(is_whole(&volume.join("aside-n2-member")));
     assert!(volume.join("aside-n2/member/snap").is_dir());
+    assert_eq!(link::find(volume), Some(Lead::Nowhere));
+}
+
+#[test]
+fn nobody_can_begin_anew_in_the_root_once_adopted_data_went_aside() {
+    let discard: fn(&Path) = |volume| {
+        let permit = Permit {
+            discard: true,
+            identity: identity(),
+            start: Start::OnData,
+        };
+        prepare(volume, Place::Data, &permit).unwrap();
+        assert!(is_whole(&volume.join("aside-n2/member")));
+        assert!(!link::exists(&volume.join("aside-n2-member")).unwrap());
+    };
+    let remove: fn(&Path) = |volume| set_aside_removed(volume, Place::Data, 0xa1).unwrap();
+    for goes in [discard, remove] {
+        let volume = volume(Place::Root);
+        let volume = volume.path();
+        for step in ADOPTION {
+            step(volume, "n1").unwrap();
+        }
+        goes(volume);
+        assert_eq!(state(volume), Some(State::Empty));
+        assert_eq!(link::find(volume), Some(Lead::ToData));
+        let root = member(volume, Place::Root);
+        let error = fs::create_dir_all(root.join("snap")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    }
 }

@@ -184,6 +184,7 @@ impl Member {
     /// Puts the data where an earlier operator had it, and leaves nothing of ours.
     pub(crate) fn make_old(&self) {
         let volume = self.pod.volume();
+        fs::remove_file(volume.join("member")).unwrap();
         fs::rename(volume.join("data/member"), volume.join("member")).unwrap();
         fs::remove_dir(volume.join("data")).unwrap();
         fs::remove_file(volume.join("identity.json")).unwrap();

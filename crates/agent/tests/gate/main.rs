@@ -1,11 +1,13 @@
 //! The agent as a process: with a shell in etcd's place (`alone`, `ends`), and with real etcd binaries of every
-//! supported minor (`real`, `damage`, `adoption`, `removed`, `fence`, `floor`, `recovery`, `crash`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
+//! supported minor (`real`, `damage`, `adoption`, `back`, `removed`, `fence`, `floor`, `recovery`, `crash`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
 //! MUST use loopback and `free_port` only; MUST NOT sleep where a condition can be awaited.
 
 #[cfg(test)]
 mod adoption;
 #[cfg(test)]
 mod alone;
+#[cfg(test)]
+mod back;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]

@@ -114,6 +114,8 @@ impl World {
         };
         match pod.container.clone() {
             Container::Down if pod.terminating || pod.template.bad => (),
+            // Wherever it lies: where the agent has moved it, a link in the root leads to it. Where there
+            // is none, the link leads nowhere and etcd exits; it never begins anew.
             Container::Down if pod.template.ungated => self.start_on_data(ordinal),
             Container::Down => self.look(ordinal),
             Container::Waiting(report) => {
