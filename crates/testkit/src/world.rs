@@ -81,6 +81,8 @@ pub struct World {
     pub upkeep: space::Upkeep,
     /// UIDs of claims on which etcd never begins to serve.
     pub sluggish: BTreeSet<String>,
+    /// Volumes are tied to a zone, of which every node has one of its own, and name no node.
+    pub zonal: bool,
     /// Nodes that are not well.
     pub nodes: BTreeMap<String, NodeState>,
     hung_in: BTreeMap<u64, String>,
@@ -340,6 +342,7 @@ impl World {
             expandable: true,
             upkeep: space::Upkeep::default(),
             sluggish: BTreeSet::new(),
+            zonal: false,
             nodes: BTreeMap::new(),
             hung_in: BTreeMap::new(),
             untried_for: 0,

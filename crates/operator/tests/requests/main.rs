@@ -118,6 +118,7 @@ fn held() -> Pod {
         uid: "pod-1".into(),
         created: jiff::Timestamp::UNIX_EPOCH,
         resolvable: true,
+        scheduled: true,
         terminating: false,
         ready: false,
         problem: None,
