@@ -34,7 +34,7 @@ fn until(run: &mut Run<'_>, what: &str, so: impl Fn(&Run<'_>) -> bool) {
         so(run)
     });
     assert!(reached, "{what}: {:?}", run.world.object.status.recovery);
-    run.verdict().unwrap();
+    assert_eq!(run.verdict(), Ok(()), "{what}");
 }
 
 fn chosen(run: &Run<'_>) -> Option<u32> {
@@ -56,8 +56,8 @@ fn zone_returns(run: &mut Run<'_>, what: &str) {
         assert!(none, "{what}: something of the old cluster runs");
     }
     settle(run, what);
-    let size = usize::try_from(run.world.object.size).unwrap();
-    assert_eq!(run.world.healthy_voters(), size, "{what}");
+    let healthy = u32::try_from(run.world.healthy_voters());
+    assert_eq!(healthy, Ok(run.world.object.size), "{what}");
 }
 
 #[test]

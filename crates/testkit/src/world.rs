@@ -202,6 +202,8 @@ pub struct Volume {
     pub damaged: bool,
     /// The log can be read, but etcd ends of what it finds behind it.
     pub broken: bool,
+    /// etcd cannot replay the log, so that no recovery from it succeeds.
+    pub stubborn: bool,
     /// No write to it ends: whoever runs on it hangs.
     pub stalled: bool,
 }

@@ -136,6 +136,7 @@ fn held() -> Pod {
             pod_uid: "pod-1".into(),
             detail: "empty".into(),
             data: None,
+            failed: None,
         }),
         stall: None,
     }

@@ -5,11 +5,12 @@
 
 mod evidence;
 mod excuse;
+mod failed;
 
 use api::Reason;
 use api::v1alpha1::cluster::OnQuorumLoss;
 use api::v1alpha1::status::{KnownVoter, RecoveryIntent, Survivor};
-use gate::{Action, Data, Grant, State};
+use gate::{Action, Data, Grant, Report, State};
 
 use crate::cluster::membership::starting;
 use crate::cluster::{bootstrap, describe, patience};
@@ -290,6 +291,9 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
         );
         return Decision::wait(Reason::Recovering, why, LATER);
     };
+    if let Some(wait) = failed::wait(observed, ordinal, pod) {
+        return wait;
+    }
     if pod.is_granted() {
         let why = format!("{} founds another cluster on its data", survivor.member);
         return Decision::wait(Reason::Recovering, why, SOON);
@@ -306,13 +310,24 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
             ..starting(observed, open)
         };
     }
+    let_through(observed, (ordinal, pod), report, data)
+}
+
+/// For this very wait, under the token of this life.
+fn let_through(
+    observed: &Observed,
+    (ordinal, pod): (u32, &Pod),
+    report: &Report,
+    data: &Data,
+) -> Decision {
+    let name = observed.member_name(ordinal);
     let grant = Grant {
         nonce: report.nonce.clone(),
         cluster_uid: observed.cluster.uid.clone(),
         incarnation: observed.cluster.latched.incarnation,
         action: Action::Recover {
             token: bootstrap::token(observed),
-            initial_cluster: format!("{}={}", survivor.member, observed.peer_url(ordinal)),
+            initial_cluster: format!("{}={}", name, observed.peer_url(ordinal)),
             member_id: data.member_id.clone(),
             cluster_id: data.cluster_id.clone(),
             bump_revision: BUMP,
@@ -323,10 +338,10 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
         pod_uid: pod.uid.clone(),
         grant,
     };
-    let why = format!(
-        "{} goes on with what it has: term {}, index {}",
-        survivor.member, data.term, data.index
-    );
+    let why = failed::tell(observed, ordinal, report).unwrap_or_else(|| {
+        let (term, index) = (data.term, data.index);
+        format!("{name} goes on with what it has: term {term}, index {index}")
+    });
     Decision::act(step, Reason::Recovering, why)
 }
 

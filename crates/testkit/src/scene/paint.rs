@@ -429,5 +429,6 @@ fn report(ordinal: u32, state: State, cluster: u64) -> Report {
             written: None,
             identity: None,
         }),
+        failed: None,
     }
 }

@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    fn wait(&mut self, ordinal: u32, state: State, volume: &Volume) {
+    pub(super) fn wait(&mut self, ordinal: u32, state: State, volume: &Volume) {
         let nonce = self.fresh("nonce");
         let Some(pod) = self.pods.get_mut(&ordinal) else {
             return;
@@ -203,6 +203,7 @@ impl World {
             pod_uid: pod.uid.clone(),
             detail: format!("{state:?}"),
             data,
+            failed: None,
         });
     }
 
@@ -242,6 +243,9 @@ impl World {
     }
 
     fn obey(&mut self, ordinal: u32, grant: &Grant) {
+        if matches!(grant.action, Action::Recover { .. }) && self.fails_to_recover(ordinal) {
+            return;
+        }
         let ids = match &grant.action {
             Action::Bootstrap { .. } | Action::Recover { .. } => None,
             Action::Join {
