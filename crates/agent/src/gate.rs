@@ -10,10 +10,10 @@ use std::{
         mpsc,
     },
     thread,
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use gate::{Data, GRANT_ANNOTATION, PROTOCOL, Report, State};
+use gate::{Data, Failed, GRANT_ANNOTATION, PROTOCOL, Report, State};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
         fence: None,
         short: None,
         removed: removed::honour(args, &read_annotations(args))?,
-        trouble: String::new(),
+        failed: None,
     };
     while !stop.is_asked() {
         let seen = look::look(&args.volume)?;
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
                     permit.start
                 }
                 Permitted::Recover(ref recovery) => {
-                    standing.trouble = recover_serving(args, recovery, &held, &stop)?;
+                    standing.failed = recover_serving(args, recovery, &held, &stop)?;
                     continue;
                 }
             }
@@ -123,8 +123,17 @@ struct Standing {
     short: Option<Verdict>,
     /// What to tell people about data that was set aside.
     removed: String,
-    /// What to tell people about a recovery that failed.
-    trouble: String,
+    /// The last recovery, if it failed.
+    failed: Option<Failed>,
+}
+
+impl Standing {
+    /// What to tell people of it, after why it waits.
+    fn tell(&self) -> String {
+        let failed = self.failed.iter();
+        let failed = failed.map(|failed| format!("; the recovery failed: {}", failed.why));
+        self.removed.clone() + &failed.collect::<String>()
+    }
 }
 
 /// A wait that ended with a permit; it is still being served.
@@ -155,8 +164,9 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
         state,
         nonce: make_nonce()?,
         pod_uid: args.pod_uid.clone(),
-        detail: describe_wait(args, state, detail) + &standing.removed + &standing.trouble,
+        detail: describe_wait(args, state, detail) + &standing.tell(),
         data: describe_data(&seen),
+        failed: standing.failed.clone(),
     };
     let listen = server
         .address()
@@ -219,9 +229,14 @@ fn listen(args: &Gate) -> Result<Server> {
     })
 }
 
-/// Recovers while the wait goes on being served: whoever asks is told how far it is. What to tell people
+/// Recovers while the wait goes on being served: whoever asks is told how far it is. What to tell
 /// afterwards, should it wait again.
-fn recover_serving(args: &Gate, recovery: &Recovery, held: &Held, stop: &Stop) -> Result<String> {
+fn recover_serving(
+    args: &Gate,
+    recovery: &Recovery,
+    held: &Held,
+    stop: &Stop,
+) -> Result<Option<Failed>> {
     let (tell, told) = mpsc::channel();
     let done = thread::scope(|scope| {
         let worker = scope.spawn(move || {
@@ -245,11 +260,18 @@ fn recover_serving(args: &Gate, recovery: &Recovery, held: &Held, stop: &Stop) -
     match done {
         Ok(Ok(())) => {
             log(Level::Info, "recovered", &json!({}));
-            Ok(String::new())
+            Ok(None)
         }
         Ok(Err(Failure::Kept(why))) => {
             log(Level::Warn, "the recovery failed", &json!({"error": why}));
-            Ok(format!("; the recovery failed: {why}"))
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            let time = since
+                .ok()
+                .and_then(|since| i64::try_from(since.as_secs()).ok());
+            Ok(Some(Failed {
+                why,
+                time: time.unwrap_or(0),
+            }))
         }
         Ok(Err(Failure::Swap(fault))) => Err(fault),
         Err(_) => Err(Fault {

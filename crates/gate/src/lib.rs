@@ -61,6 +61,19 @@ pub struct Report {
     /// What could be read from the data directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Data>,
+    /// A recovery that failed before this wait, in the same process; the data is as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<Failed>,
+}
+
+/// A recovery that failed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failed {
+    /// One sentence for people.
+    pub why: String,
+    /// When, in seconds since 1970.
+    pub time: i64,
 }
 
 /// What a readable data directory holds.
@@ -184,6 +197,24 @@ pub enum Action {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_recovery_is_told_only_where_there_was_one() {
+        let text = r#"{"protocol":1,"state":"Fenced","nonce":"0f","podUID":"u","detail":"d"}"#;
+        let mut report: Report = serde_json::from_str(text).unwrap();
+        assert_eq!(report.failed, None);
+        assert_eq!(serde_json::to_string(&report).unwrap(), text);
+        report.failed = Some(Failed {
+            why: "w".into(),
+            time: 7,
+        });
+        let told = serde_json::to_string(&report).unwrap();
+        assert!(
+            told.ends_with(r#""failed":{"why":"w","time":7}}"#),
+            "{told}"
+        );
+        assert_eq!(serde_json::from_str::<Report>(&told).unwrap(), report);
+    }
 
     #[test]
     fn a_grant_reads_as_the_contract_page_says() {

@@ -193,6 +193,8 @@ pub struct Pod {
     pub created: Timestamp,
     /// The name servers were told of its address.
     pub resolvable: bool,
+    /// It has a node.
+    pub scheduled: bool,
     /// It is being deleted.
     pub terminating: bool,
     /// The kubelet calls it ready. Reported, never waited for.

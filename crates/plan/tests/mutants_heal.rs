@@ -112,9 +112,33 @@ fn recovers_unasked(observed: &Observed) -> Option<Step> {
             latched.recovery = Some(RecoveryIntent {
                 cluster_id: format_id(cluster),
                 survivor: None,
+                excused: Vec::new(),
             });
         })
     })
+}
+
+/// Whoever might be heard is not waited for.
+fn excuses_everybody(observed: &Observed) -> Option<Step> {
+    let Step::Latch(mut latched) = plan::decide(observed).step else {
+        return None;
+    };
+    let begun = observed.cluster.latched.recovery.is_some();
+    let recovery = latched.recovery.as_mut().filter(|_| !begun)?;
+    let all = observed.pods.keys();
+    recovery.excused = all.map(|n| observed.member_name(*n)).collect();
+    Some(Step::Latch(latched))
+}
+
+/// Somebody more is excused when one is chosen.
+fn excuses_late(observed: &Observed) -> Option<Step> {
+    let Step::Latch(mut latched) = plan::decide(observed).step else {
+        return None;
+    };
+    let begun = observed.cluster.latched.recovery.is_some();
+    let recovery = latched.recovery.as_mut().filter(|_| begun)?;
+    recovery.excused.push("db-1".to_owned());
+    Some(Step::Latch(latched))
 }
 
 /// Whoever is last goes on, however short its log.
@@ -204,6 +228,12 @@ fn going_on_with_a_shorter_log_is_refused_and_would_lose_writes() {
     // And nobody is chosen before everybody was heard.
     refused.assert_refused(&Violation::Unknown);
     two_left(goes_on_with_the_last, true).assert_harm("passed over");
+}
+
+#[test]
+fn excusing_whoever_could_speak_is_refused() {
+    two_left(excuses_everybody, false).assert_refused(&Violation::Unknown);
+    two_left(excuses_late, false).assert_refused(&Violation::Forgets);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use api::Reason;
 use api::v1alpha1::cluster::{OnQuorumLoss, Retention};
 use plan::Observed;
 use plan::events::{Event, decide_events};
-use plan::observed::{NodeState, Process};
+use plan::observed::{NodeState, Pod, Process};
 use plan::status::Outcome;
 use testkit::Run;
 use testkit::run::{Faults, killed_at_every_write};
@@ -281,6 +281,55 @@ fn where_the_chosen_one_is_lost_the_next_is_chosen() {
             settle(&mut run, &what);
             assert_eq!(run.world.healthy_voters(), 5, "{what}");
         }
+    }
+}
+
+#[test]
+fn a_survivor_that_cannot_go_on_is_told_of_tried_again_in_time_and_can_be_given_up() {
+    for seed in seeds(10) {
+        let what = format!("seed {seed}");
+        let mut run = stricken(5, seed, &[0, 1, 4]);
+        run.turns(10);
+        run.world.approve_recovery();
+        let first = (0..200).find_map(|_| {
+            run.turn();
+            chosen(&run)
+        });
+        let first = first.unwrap();
+        let claim = run.world.claims.get_mut(&first).unwrap();
+        claim.volume.stubborn = true;
+        let failed = |run: &Run<'_>| {
+            let look = run.world.look_around(&Blind::default()).observed;
+            let report = look.pods.get(&first).and_then(Pod::held).cloned();
+            report.and_then(|report| Some((report.failed?, report.nonce)))
+        };
+        let begun = run.world.now;
+        let mut attempts = BTreeSet::new();
+        let mut told = BTreeSet::new();
+        for _ in 0..400 {
+            let decision = run.turn();
+            run.world.sleep(1);
+            if let Some((_, nonce)) = failed(&run) {
+                attempts.insert(nonce);
+                assert_eq!(decision.reason, Reason::Recovering, "{what}");
+                told.insert(decision.why);
+            }
+        }
+        let seconds = run.world.now.duration_since(begun).as_secs();
+        let most = usize::try_from(seconds / 30 + 1).unwrap();
+        assert!((2..=most).contains(&attempts.len()), "{what}: {attempts:?}");
+        let last = told.iter().next_back().unwrap();
+        let commands = format!(
+            "kubectl delete pvc -n ns data-db-{first} --wait=false; kubectl delete pod -n ns db-{first}"
+        );
+        assert!(last.contains("removed all voters"), "{what}: {last}");
+        assert!(last.ends_with(&commands), "{what}: {last}");
+        assert_eq!(run.world.clusters.len(), 1, "{what}");
+        run.world.lose_claim(first);
+        run.world.delete_pod(first);
+        run.world.quiet = false;
+        settle(&mut run, &what);
+        assert_eq!(run.world.healthy_voters(), 5, "{what}");
     }
 }
 

@@ -81,6 +81,8 @@ pub struct World {
     pub upkeep: space::Upkeep,
     /// UIDs of claims on which etcd never begins to serve.
     pub sluggish: BTreeSet<String>,
+    /// Volumes are tied to a zone, of which every node has one of its own, and name no node.
+    pub zonal: bool,
     /// Nodes that are not well.
     pub nodes: BTreeMap<String, NodeState>,
     hung_in: BTreeMap<u64, String>,
@@ -200,6 +202,8 @@ pub struct Volume {
     pub damaged: bool,
     /// The log can be read, but etcd ends of what it finds behind it.
     pub broken: bool,
+    /// etcd cannot replay the log, so that no recovery from it succeeds.
+    pub stubborn: bool,
     /// No write to it ends: whoever runs on it hangs.
     pub stalled: bool,
 }
@@ -340,6 +344,7 @@ impl World {
             expandable: true,
             upkeep: space::Upkeep::default(),
             sluggish: BTreeSet::new(),
+            zonal: false,
             nodes: BTreeMap::new(),
             hung_in: BTreeMap::new(),
             untried_for: 0,

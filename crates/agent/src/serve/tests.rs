@@ -10,6 +10,7 @@ fn answers() -> Arc<Answers> {
         pod_uid: "p".into(),
         detail: "d".into(),
         data: None,
+        failed: None,
     };
     Arc::new(Answers::new(&report).unwrap())
 }

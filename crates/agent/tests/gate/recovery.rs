@@ -292,6 +292,10 @@ fn a_recovery_that_fails_leaves_everything_as_it_was_and_can_be_repeated() {
             .await_detail("the recovery failed: etcdutl failed");
         assert_eq!(failed.state, State::Fenced);
         assert_ne!(failed.nonce, first.nonce);
+        assert_eq!(first.failed, None);
+        let told = failed.failed.clone().unwrap();
+        assert!(told.why.starts_with("etcdutl failed"), "{}", told.why);
+        assert!(told.time > 1_700_000_000, "{}", told.time);
         assert!(
             failed.detail.contains("MiB of free room"),
             "{}",

@@ -271,6 +271,10 @@ pub struct RecoveryIntent {
     /// Who goes on with its data, once that is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survivor: Option<Survivor>,
+    /// Members that are not waited for: their nodes were gone, or silent where a person gave the word, when everything
+    /// was stopped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excused: Vec<String>,
 }
 
 /// Who goes on with its data.

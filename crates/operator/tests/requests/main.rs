@@ -119,6 +119,7 @@ fn held() -> Pod {
         uid: "pod-1".into(),
         created: jiff::Timestamp::UNIX_EPOCH,
         resolvable: true,
+        scheduled: true,
         terminating: false,
         ready: false,
         problem: None,
@@ -136,6 +137,7 @@ fn held() -> Pod {
             pod_uid: "pod-1".into(),
             detail: "empty".into(),
             data: None,
+            failed: None,
         }),
         stall: None,
     }

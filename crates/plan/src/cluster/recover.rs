@@ -4,11 +4,13 @@
 //! another cluster on its data, under another token; and the others join it anew.
 
 mod evidence;
+mod excuse;
+mod failed;
 
 use api::Reason;
 use api::v1alpha1::cluster::OnQuorumLoss;
 use api::v1alpha1::status::{KnownVoter, RecoveryIntent, Survivor};
-use gate::{Action, Data, Grant, State};
+use gate::{Action, Data, Grant, Report, State};
 
 use crate::cluster::membership::starting;
 use crate::cluster::{bootstrap, describe, patience};
@@ -16,6 +18,7 @@ use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{Latched, NodeState, Observed, Pod, Process, Serving, format_id, parse_id};
 
 pub(crate) use evidence::{is_gone_for_good, is_proved};
+use excuse::{excused, is_excused, is_homeless};
 
 /// Seconds for which a cluster must have been dark before the operator goes on by itself.
 const SUSTAINED: i64 = 60;
@@ -157,6 +160,7 @@ fn another_life(observed: &Observed, cluster_id: String) -> Latched {
         recovery: Some(RecoveryIntent {
             cluster_id,
             survivor: None,
+            excused: excused(observed),
         }),
         ..latched.clone()
     }
@@ -212,17 +216,7 @@ fn hear(observed: &Observed) -> Option<Decision> {
         if heard || excused {
             return None;
         }
-        let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
-        let broken = pod.and_then(|pod| pod.broken.as_ref());
-        let why = match broken.filter(|_| is_chosen(observed, &name)) {
-            // What it founded may have taken writes, so that nobody but a person gives it up.
-            Some(broken) => format!(
-                "{name} was chosen to go on, and its data cannot be used: {broken}. Mend it, or give it up, with all that was written to it since: kubectl delete pvc -n {0} {1} --wait=false; kubectl delete pod -n {0} {name}",
-                observed.cluster.namespace,
-                api::names::claim(&observed.cluster.name, ordinal)
-            ),
-            None => format!("waiting for {name} to show what its volume holds: it {what}"),
-        };
+        let why = why_unheard(observed, ordinal, pod);
         Some(Decision::wait(
             Reason::Recovering,
             why,
@@ -231,11 +225,35 @@ fn hear(observed: &Observed) -> Option<Decision> {
     })
 }
 
-/// It cannot speak: proved, or because whoever asked for this knows better than to wait for its node.
-fn is_excused(observed: &Observed, ordinal: u32) -> bool {
-    let home = observed.homes.get(&ordinal);
-    let silent = home.is_some_and(|home| matches!(home.state, NodeState::Silent(_)));
-    is_gone_for_good(observed, ordinal) || (silent && is_asked_for(observed))
+/// Why it is waited for, and what a person can do about it where nothing else will.
+fn why_unheard(observed: &Observed, ordinal: u32, pod: Option<&Pod>) -> String {
+    let name = observed.member_name(ordinal);
+    let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
+    let commands = give_up(observed, ordinal);
+    let broken = pod.and_then(|pod| pod.broken.as_ref());
+    if let Some(broken) = broken.filter(|_| is_chosen(observed, &name)) {
+        // What it founded may have taken writes, so that nobody but a person gives it up.
+        return format!(
+            "{name} was chosen to go on, and its data cannot be used: {broken}. Mend it, or give it up, with all that was written to it since: {commands}"
+        );
+    }
+    let waiting = format!("waiting for {name} to show what its volume holds: it {what}");
+    if pod.is_some_and(|pod| is_homeless(observed, pod, SUSTAINED)) {
+        return format!(
+            "{waiting}. Bring back a node for it, or go on without it, and lose what only it has: {commands}"
+        );
+    }
+    waiting
+}
+
+/// The commands by which a person gives a volume up.
+fn give_up(observed: &Observed, ordinal: u32) -> String {
+    let namespace = &observed.cluster.namespace;
+    let claim = api::names::claim(&observed.cluster.name, ordinal);
+    let name = observed.member_name(ordinal);
+    format!(
+        "kubectl delete pvc -n {namespace} {claim} --wait=false; kubectl delete pod -n {namespace} {name}"
+    )
 }
 
 fn is_chosen(observed: &Observed, name: &str) -> bool {
@@ -306,6 +324,9 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
         );
         return Decision::wait(Reason::Recovering, why, LATER);
     };
+    if let Some(wait) = failed::wait(observed, ordinal, pod) {
+        return wait;
+    }
     if pod.is_granted() {
         let why = format!("{} founds another cluster on its data", survivor.member);
         return Decision::wait(Reason::Recovering, why, SOON);
@@ -322,13 +343,24 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
             ..starting(observed, open)
         };
     }
+    let_through(observed, (ordinal, pod), report, data)
+}
+
+/// For this very wait, under the token of this life.
+fn let_through(
+    observed: &Observed,
+    (ordinal, pod): (u32, &Pod),
+    report: &Report,
+    data: &Data,
+) -> Decision {
+    let name = observed.member_name(ordinal);
     let grant = Grant {
         nonce: report.nonce.clone(),
         cluster_uid: observed.cluster.uid.clone(),
         incarnation: observed.cluster.latched.incarnation,
         action: Action::Recover {
             token: bootstrap::token(observed),
-            initial_cluster: format!("{}={}", survivor.member, observed.peer_url(ordinal)),
+            initial_cluster: format!("{}={}", name, observed.peer_url(ordinal)),
             member_id: data.member_id.clone(),
             cluster_id: data.cluster_id.clone(),
             bump_revision: BUMP,
@@ -339,10 +371,10 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
         pod_uid: pod.uid.clone(),
         grant,
     };
-    let why = format!(
-        "{} goes on with what it has: term {}, index {}",
-        survivor.member, data.term, data.index
-    );
+    let why = failed::tell(observed, ordinal, report).unwrap_or_else(|| {
+        let (term, index) = (data.term, data.index);
+        format!("{name} goes on with what it has: term {term}, index {index}")
+    });
     Decision::act(step, Reason::Recovering, why)
 }
 
@@ -369,11 +401,11 @@ fn choose(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     let why = format!("{member} has the longest log of those that are left");
     let latched = Latched {
         recovery: Some(RecoveryIntent {
-            cluster_id: recovery.cluster_id.clone(),
             survivor: Some(Survivor {
                 member,
                 claim_uid: claim.uid.clone(),
             }),
+            ..recovery.clone()
         }),
         ..observed.cluster.latched.clone()
     };

@@ -1,5 +1,6 @@
 //! What must hold for a recovery from lost quorum.
 
+use api::v1alpha1::status::RecoveryIntent;
 use gate::State;
 
 use super::{Violation, ensure};
@@ -20,6 +21,7 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             ensure(named == old.cluster_id && !serves, Violation::Unknown)?;
             ensure(asked || is_proved(observed), Violation::NotAskedFor)?;
             ensure(observed.cluster.dark_since.is_some(), Violation::Unknown)?;
+            ensure(are_away(observed, &begun.excused, &[]), Violation::Unknown)?;
             let raised = new.incarnation > old.incarnation && new.fence == Some(new.incarnation);
             ensure(raised && begun.survivor.is_none(), Violation::Forgets)
         }
@@ -29,6 +31,8 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             if let (Some(lost), None) = (&before.survivor, &now.survivor) {
                 // Another one is chosen only where the first can never serve, and only in another life.
                 ensure(is_lost(observed, lost), Violation::SecondBootstrap)?;
+                let away = are_away(observed, &now.excused, &before.excused);
+                ensure(away, Violation::Unknown)?;
                 let raised = new.incarnation > old.incarnation;
                 return ensure(
                     raised && new.fence == Some(new.incarnation),
@@ -36,7 +40,7 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
                 );
             }
             let still = new.fence == old.fence && new.incarnation == old.incarnation;
-            ensure(still, Violation::Forgets)?;
+            ensure(still && before.excused == now.excused, Violation::Forgets)?;
             let kept = before.survivor.is_none() || before.survivor == now.survivor;
             ensure(kept, Violation::SecondBootstrap)?;
             let chosen = now.survivor.as_ref().filter(|_| before.survivor.is_none());
@@ -44,7 +48,7 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             let longer = longer_elsewhere(observed, before, best);
             let best = best.map(|n| observed.member_name(n));
             ensure(
-                chosen.is_none() || everybody_was_heard(observed),
+                chosen.is_none() || everybody_was_heard(observed, before),
                 Violation::Unknown,
             )?;
             ensure(
@@ -63,23 +67,47 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
     }
 }
 
-/// Whoever has a volume has shown what is on it, or is known to be out of reach: for good, or, where a person gave the
-/// word, for now. The claims above the StatefulSet's replicas were kept of members that left before.
-fn everybody_was_heard(observed: &Observed) -> bool {
+/// A node that does not exist, is out of service, or is silent where a person gave the word.
+fn is_away(observed: &Observed, ordinal: u32) -> bool {
     let asked = observed.cluster.recover.is_some()
         && observed.cluster.recover == observed.cluster.latched.cluster_id;
+    let home = observed.homes.get(&ordinal);
+    home.is_some_and(|home| match home.state {
+        NodeState::Fine => false,
+        NodeState::Silent(_) => asked,
+        NodeState::OutOfService | NodeState::Deleted => true,
+    })
+}
+
+/// Whoever is written down as out of reach is so by its node at this moment, or was when that was first written.
+fn are_away(observed: &Observed, excused: &[String], before: &[String]) -> bool {
+    let mut excused = excused.iter();
+    excused.all(|name| {
+        let ordinal = api::names::ordinal(&observed.cluster.name, name);
+        ordinal.is_some_and(|ordinal| {
+            let pod = observed.pods.get(&ordinal);
+            let quiet = pod.is_none_or(|pod| pod.process == Process::Unknown);
+            quiet && (before.contains(name) || is_away(observed, ordinal))
+        })
+    })
+}
+
+/// Whoever has a volume has shown what is on it, or is known to be out of reach: for good, or, where a person gave the
+/// word, for now; or was so when this began, and no node that is well has taken it since. The claims above the
+/// StatefulSet's replicas were kept of members that left before.
+fn everybody_was_heard(observed: &Observed, recovery: &RecoveryIntent) -> bool {
     let kept = |ordinal: u32| observed.objects.replicas.is_some_and(|n| ordinal >= n);
     let mut claims = observed.claims.iter().filter(|(n, _)| !kept(**n));
     claims.all(|(ordinal, claim)| {
         let pod = observed.pods.get(ordinal);
-        let home = observed.homes.get(ordinal);
-        let away = home.is_some_and(|home| match home.state {
-            NodeState::Fine => false,
-            NodeState::Silent(_) => asked,
-            NodeState::OutOfService | NodeState::Deleted => true,
-        });
+        let nowhere = match observed.homes.get(ordinal) {
+            Some(home) => home.state != NodeState::Fine,
+            None => pod.is_none_or(|pod| !pod.scheduled),
+        };
+        let written = recovery.excused.contains(&observed.member_name(*ordinal));
         pod.is_some_and(|pod| pod.held().is_some())
-            || away
+            || is_away(observed, *ordinal)
+            || (written && nowhere)
             || claim.lost.is_some()
             || claim.terminating
     })

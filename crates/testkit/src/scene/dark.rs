@@ -104,6 +104,7 @@ impl Dark {
         Some(RecoveryIntent {
             cluster_id: format_id(CLUSTER),
             survivor,
+            excused: Vec::new(),
         })
     }
 }

@@ -266,6 +266,8 @@ impl Scene {
                     uid: pod_uid(ordinal),
                     created: Self::now() - SignedDuration::from_secs(slot.age),
                     resolvable: slot.does != Does::Unknown,
+                    // Of one that nobody found a home for, nothing is known.
+                    scheduled: slot.does != Does::Unknown || slot.fate != Fate::Unknown,
                     terminating: slot.terminating,
                     ready: slot.ready,
                     broken: (slot.fate == Fate::Broken)
@@ -427,5 +429,6 @@ fn report(ordinal: u32, state: State, cluster: u64) -> Report {
             written: None,
             identity: None,
         }),
+        failed: None,
     }
 }

@@ -320,6 +320,7 @@ impl Code<'_> {
         self.put((latched.fence, latched.ending, latched.renewing));
         if let Some(recovery) = &latched.recovery {
             self.hex(&recovery.cluster_id);
+            self.put(&recovery.excused);
             let survivor = recovery.survivor.as_ref();
             self.put(survivor.map(|survivor| &survivor.member));
             self.name(survivor.map_or("", |survivor| survivor.claim_uid.as_str()));

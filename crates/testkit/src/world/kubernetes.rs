@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    fn wait(&mut self, ordinal: u32, state: State, volume: &Volume) {
+    pub(super) fn wait(&mut self, ordinal: u32, state: State, volume: &Volume) {
         let nonce = self.fresh("nonce");
         let Some(pod) = self.pods.get_mut(&ordinal) else {
             return;
@@ -205,6 +205,7 @@ impl World {
             pod_uid: pod.uid.clone(),
             detail: format!("{state:?}"),
             data,
+            failed: None,
         });
     }
 
@@ -244,6 +245,9 @@ impl World {
     }
 
     fn obey(&mut self, ordinal: u32, grant: &Grant) {
+        if matches!(grant.action, Action::Recover { .. }) && self.fails_to_recover(ordinal) {
+            return;
+        }
         let ids = match &grant.action {
             Action::Bootstrap { .. } | Action::Recover { .. } => None,
             Action::Join {

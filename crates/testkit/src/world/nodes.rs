@@ -84,7 +84,8 @@ impl World {
         let tied = self.claims.iter().filter_map(|(ordinal, claim)| {
             let pod = self.pods.get(ordinal);
             let runs = pod.and_then(|pod| pod.node.clone());
-            let node = runs.or_else(|| claim.node.clone())?;
+            let tied = claim.node.clone().filter(|_| !self.zonal);
+            let node = runs.or(tied)?;
             let state = self.node(&node);
             let heard = pod.is_some_and(|pod| !matches!(pod.container, Container::Down));
             (!heard).then_some((*ordinal, Home { node, state }))

@@ -191,6 +191,7 @@ impl World {
             let seen = Pod {
                 uid: pod.uid.clone(),
                 created: pod.created,
+                scheduled: pod.node.is_some(),
                 resolvable: !matches!(pod.container, Container::Down),
                 terminating: pod.terminating,
                 ready: matches!(&process, Process::Serving(s) if s.reads == Some(true)),

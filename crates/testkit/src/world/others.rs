@@ -180,6 +180,7 @@ impl World {
             damaged: false,
             broken: false,
             stalled: false,
+            stubborn: false,
         };
         self.claims.insert(
             ordinal,

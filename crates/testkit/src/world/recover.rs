@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use gate::{Failed, State};
 use plan::observed::{Member, NodeState};
 
 use crate::world::{Claim, Cluster, Container, NAME, World, peer_url};
@@ -34,6 +35,24 @@ impl World {
         if longer {
             self.violate("lost write: a longer log was passed over");
         }
+    }
+
+    /// The data cannot be replayed: it stays as it was, and the agent waits again. Whether it came to that.
+    pub(super) fn fails_to_recover(&mut self, ordinal: u32) -> bool {
+        let volume = self.claims.get(&ordinal).map(|claim| claim.volume.clone());
+        let Some(volume) = volume.filter(|volume| volume.stubborn) else {
+            return false;
+        };
+        self.wait(ordinal, State::Fenced, &volume);
+        let time = self.now.as_second();
+        let pod = self.pods.get_mut(&ordinal);
+        if let Some(Container::Waiting(report)) = pod.map(|pod| &mut pod.container) {
+            report.failed = Some(Failed {
+                why: "etcd ended: removed all voters".to_owned(),
+                time,
+            });
+        }
+        true
     }
 
     /// A survivor founds another cluster on its data.

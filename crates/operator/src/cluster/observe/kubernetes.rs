@@ -383,6 +383,10 @@ fn describe_pod(pod: &ApiPod, revision: Option<&str>) -> Pod {
             .creation_timestamp()
             .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
         resolvable: false,
+        scheduled: pod
+            .spec
+            .as_ref()
+            .is_some_and(|spec| spec.node_name.is_some()),
         terminating: pod.meta().deletion_timestamp.is_some(),
         ready,
         problem: problem(pod),

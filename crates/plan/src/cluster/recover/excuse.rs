@@ -1,0 +1,56 @@
+//! Who is not waited for. A node that does not answer excuses whoever is on it; but stopping its pod may be the end of
+//! that fact, where the volume names no node and the next pod finds none. So it is written down before anything stops.
+
+use super::{is_asked_for, is_gone_for_good};
+use crate::observed::{NodeState, Observed, Pod, Process};
+
+/// Seconds within which the scheduler finds a node for a pod, should there be one: who can speak again is heard.
+const PLACED: i64 = 15;
+
+/// It cannot speak: proved, or because whoever asked for this knows better than to wait for its node, or because that
+/// was so when the recovery began and no node has taken it since.
+pub(super) fn is_excused(observed: &Observed, ordinal: u32) -> bool {
+    is_gone_for_good(observed, ordinal)
+        || is_away(observed, ordinal)
+        || has_stayed_away(observed, ordinal)
+}
+
+/// The names to write down when everything is about to be stopped.
+pub(super) fn excused(observed: &Observed) -> Vec<String> {
+    let all = 0..observed.objects.replicas.unwrap_or(0);
+    let away = all.filter(|n| is_away(observed, *n) || has_stayed_away(observed, *n));
+    away.map(|n| observed.member_name(n)).collect()
+}
+
+/// By its node, at this moment.
+fn is_away(observed: &Observed, ordinal: u32) -> bool {
+    let pod = observed.pods.get(&ordinal);
+    let quiet = pod.is_none_or(|pod| pod.process == Process::Unknown);
+    let home = observed.homes.get(&ordinal).filter(|_| quiet);
+    home.is_some_and(|home| match home.state {
+        NodeState::Fine => false,
+        NodeState::Silent(_) => is_asked_for(observed),
+        NodeState::OutOfService | NodeState::Deleted => true,
+    })
+}
+
+/// It was written down, and its next pod cannot speak either.
+fn has_stayed_away(observed: &Observed, ordinal: u32) -> bool {
+    let name = observed.member_name(ordinal);
+    let recovery = observed.cluster.latched.recovery.as_ref();
+    let pod = observed.pods.get(&ordinal);
+    let Some(pod) = pod.filter(|pod| pod.process == Process::Unknown) else {
+        return false;
+    };
+    recovery.is_some_and(|recovery| recovery.excused.contains(&name))
+        && match observed.homes.get(&ordinal) {
+            Some(home) => home.state != NodeState::Fine,
+            None => is_homeless(observed, pod, PLACED),
+        }
+}
+
+/// No node has taken it for so many seconds.
+pub(super) fn is_homeless(observed: &Observed, pod: &Pod, seconds: i64) -> bool {
+    let age = observed.now.duration_since(pod.created);
+    !pod.scheduled && age.as_secs() >= seconds
+}

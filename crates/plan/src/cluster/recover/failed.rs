@@ -1,0 +1,43 @@
+//! A survivor that was chosen, and whose data etcd cannot go on with. It has founded nothing, so that it can be tried
+//! again; but nobody else is chosen in its place before a person gives it up, for it has the longest log.
+
+use std::time::Duration;
+
+use api::Reason;
+use gate::{Failed, Report};
+
+use super::give_up;
+use crate::decision::{Decision, LATER};
+use crate::observed::{Observed, Pod};
+
+/// Seconds after which it is tried again: each time the whole database is copied.
+const AGAIN: i64 = 30;
+
+/// What is waited for after a failure: for a while, or for the next attempt.
+pub(super) fn wait(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<Decision> {
+    let report = pod.held()?;
+    let left = left(observed, report.failed.as_ref()?);
+    let why = tell(observed, ordinal, report)?;
+    (pod.is_granted() || left.is_some()).then(|| {
+        let after = left.map_or(LATER, |left| left.min(LATER));
+        Decision::wait(Reason::Recovering, why, after)
+    })
+}
+
+/// What failed, and how to give the survivor up.
+pub(super) fn tell(observed: &Observed, ordinal: u32, report: &Report) -> Option<String> {
+    let name = observed.member_name(ordinal);
+    let failed = &report.failed.as_ref()?.why;
+    let commands = give_up(observed, ordinal);
+    Some(format!(
+        "{name} was chosen to go on and could not: {failed}. It is tried again and again: mend what stands in its way, or give it up, and lose what only it has: {commands}"
+    ))
+}
+
+/// Until the next attempt. A clock that runs ahead of ours keeps nobody waiting.
+fn left(observed: &Observed, failed: &Failed) -> Option<Duration> {
+    let passed = observed.now.as_second().saturating_sub(failed.time);
+    let left = AGAIN.saturating_sub(passed);
+    let waits = (0..AGAIN).contains(&passed);
+    waits.then(|| Duration::from_secs(left.unsigned_abs()))
+}
