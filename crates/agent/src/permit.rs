@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::{judge::parse_id, wal::Head};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Revisions are signed 64-bit numbers, and there must be room for those to come.
 const MOST_BUMP: u64 = 1 << 60;

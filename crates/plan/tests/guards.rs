@@ -6,7 +6,7 @@ use gate::{Action, Grant, State};
 use plan::invariants::{self, Violation};
 use plan::status::{Outcome, decide_status};
 use plan::{Decision, Step, decide};
-use testkit::scene::{Alarmed, Begun, Claimed, Dark, Does, Listed, Scene, Slot, UID, Word};
+use testkit::scene::{Alarmed, Begun, Claimed, Dark, Does, Listed, Scene, Slot, UID};
 
 #[test]
 fn what_an_earlier_object_kept_outlives_a_stop() {
@@ -79,12 +79,7 @@ fn no_grant_lets_old_data_run_beside_a_recovery() {
     let scene = |begun| Scene {
         list: false,
         resumed: true,
-        dark: Dark {
-            seconds: Some(100),
-            word: Word::This,
-            by_itself: false,
-            begun,
-        },
+        dark: Dark::approved(begun),
         ..Scene::formed(3, vec![slot; 3])
     };
     let before = scene(Begun::No).observed();
@@ -110,5 +105,33 @@ fn no_grant_lets_old_data_run_beside_a_recovery() {
     assert_eq!(
         invariants::check(&during, &late),
         Err(Violation::SecondBootstrap)
+    );
+}
+
+#[test]
+fn nobody_who_speaks_is_excused_when_another_has_to_be_chosen() {
+    let slot = Slot {
+        fenced: true,
+        ..Slot::new(Does::Waits(State::Fenced), Listed::Voter)
+    };
+    let scene = Scene {
+        list: false,
+        dark: Dark::approved(Begun::Chosen(0, false)),
+        ..Scene::formed(3, vec![slot; 3])
+    };
+    let observed = scene.observed();
+    let Step::Latch(mut next) = decide(&observed).step else {
+        panic!("{:?}", decide(&observed))
+    };
+    assert_eq!(
+        invariants::check(&observed, &Step::Latch(next.clone())),
+        Ok(())
+    );
+    let recovery = next.recovery.as_mut().unwrap();
+    assert!(recovery.survivor.is_none() && recovery.excused.is_empty());
+    recovery.excused.push("db-1".to_owned());
+    assert_eq!(
+        invariants::check(&observed, &Step::Latch(next)),
+        Err(Violation::Unknown)
     );
 }

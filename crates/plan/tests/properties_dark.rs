@@ -123,12 +123,7 @@ fn unrun(state: State, index: u64) -> Observed {
     let scene = Scene {
         list: false,
         resumed: true,
-        dark: Dark {
-            seconds: Some(100),
-            word: Word::This,
-            by_itself: false,
-            begun: Begun::Yes,
-        },
+        dark: Dark::approved(Begun::Yes),
         ..Scene::formed(3, slots.to_vec())
     };
     let mut observed = scene.observed();
@@ -165,12 +160,7 @@ fn pods_of_an_earlier_operator_cannot_be_fenced() {
     let scene = Scene {
         list: false,
         predecessor: true,
-        dark: Dark {
-            seconds: Some(100),
-            word: Word::This,
-            by_itself: false,
-            begun: Begun::No,
-        },
+        dark: Dark::approved(Begun::No),
         ..Scene::formed(3, vec![Slot::new(Does::Leaderless, Listed::Voter); 3])
     };
     let mut observed = scene.observed();

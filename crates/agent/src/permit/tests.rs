@@ -3,7 +3,7 @@
 use super::*;
 
 const UID: &str = "uid-1";
-const STATES: [State; 7] = [
+pub(crate) const STATES: [State; 7] = [
     State::Empty,
     State::OtherObject,
     State::Unidentified,

@@ -53,6 +53,16 @@ pub enum Begun {
 }
 
 impl Dark {
+    /// Dark for longer than any election, and a person gave the word.
+    pub fn approved(begun: Begun) -> Self {
+        Self {
+            seconds: Some(100),
+            word: Word::This,
+            by_itself: false,
+            begun,
+        }
+    }
+
     pub(super) fn named(self) -> Option<u64> {
         match self.word {
             Word::None => None,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
+use crate::permit::tests::STATES;
 
 fn root(volume: &Path) -> PathBuf {
     member(volume, Place::Root)
@@ -49,15 +50,7 @@ fn what_is_no_link_of_ours_stays() {
 
 #[test]
 fn only_data_that_may_be_resumed_is_led_to_while_the_gate_waits() {
-    for state in [
-        State::Empty,
-        State::OtherObject,
-        State::Unidentified,
-        State::Mismatch,
-        State::Damaged,
-        State::Fenced,
-        State::RolledBack,
-    ] {
+    for state in STATES {
         let leads = Lead::during(state) == Lead::ToData;
         assert_eq!(leads, state == State::Unidentified, "{state:?}");
     }

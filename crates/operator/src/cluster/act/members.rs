@@ -2,11 +2,10 @@
 //! again, and what has an unknown outcome is looked at again.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::EtcdCluster;
-use etcd::{Cause, DowngradeAction, GateAnswer, Target};
+use etcd::{Cause, DowngradeAction, GateAnswer};
 use plan::Observed;
 use plan::observed::{Member, MemberList};
 use plan::status::Outcome;
@@ -198,7 +197,7 @@ fn best_voters<K: Ord>(
     let all = list.flat_map(MemberList::voters);
     let mut healthy: Vec<&Member> = all.filter(|voter| observed.is_healthy(voter)).collect();
     healthy.sort_by_key(|voter| Reverse(by(voter)));
-    let targets: BTreeMap<u32, Target> = targets(cluster, ctx);
+    let targets = targets(cluster, ctx);
     let targets = healthy
         .into_iter()
         .filter_map(|voter| targets.get(&observed.ordinal_of(voter)?));
