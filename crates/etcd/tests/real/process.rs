@@ -98,6 +98,8 @@ impl Seat {
             .collect();
         let log = File::create(self.directory.path().join("log")).unwrap();
         let child = Command::new(binary)
+            // With one processor etcd's own races are lost more often.
+            .env("GOMAXPROCS", "1")
             .args(["--name", self.name, "--initial-cluster-token", "test"])
             .arg("--data-dir")
             .arg(self.directory.path().join("data"))

@@ -18,8 +18,7 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// Bytes that a slow disk writes anew in a second.
 const SLOW: u64 = 20 << 20;
 
-/// What a compaction frees shows in the status of the member that was asked, and in that of the others only after their
-/// next write, which may never come. So each voter is asked, and each for one revision more, up to the one that is meant.
+/// Forgets what is older than a revision, on every voter.
 pub(super) async fn compact(
     observed: &Observed,
     revision: u64,
@@ -32,16 +31,13 @@ pub(super) async fn compact(
     let list = observed.etcd.members.iter();
     let voters = list.flat_map(MemberList::voters);
     let ordinals: Vec<u32> = voters.filter_map(|v| observed.ordinal_of(v)).collect();
-    let mut targets = targets(cluster, ctx);
-    for (place, ordinal) in ordinals.iter().enumerate() {
-        let after = ordinals.len().saturating_sub(place).saturating_sub(1);
-        let before = u64::try_from(after).unwrap_or_default();
-        let revision = i64::try_from(revision.saturating_sub(before)).unwrap_or(i64::MAX);
-        let Some(target) = targets.remove(ordinal).filter(|_| revision > 0) else {
+    let targets = targets(cluster, ctx);
+    for (ordinal, revision) in ladder(&ordinals, revision) {
+        let Some(target) = targets.get(&ordinal) else {
             return nobody();
         };
-        let deadline = deadline(observed, *ordinal);
-        let member = ctx.member(&target).with_deadline(deadline);
+        let deadline = deadline(observed, ordinal);
+        let member = ctx.member(target).with_deadline(deadline);
         match member.compact(revision, true).await {
             Ok(()) => {}
             Err(error) if matches!(error.cause, Cause::Compacted) => {}
@@ -49,6 +45,18 @@ pub(super) async fn compact(
         }
     }
     Outcome::Done
+}
+
+/// Who is asked for which revision. What a compaction frees shows in the status of a member only after its next write,
+/// which may never come, and now and then, where an old read of its own had not ended yet, after the one after that. So
+/// each voter is asked twice, and each time for one revision more, up to the one that is meant.
+fn ladder(ordinals: &[u32], revision: u64) -> Vec<(u32, i64)> {
+    let top = i64::try_from(revision).unwrap_or(i64::MAX);
+    let down = (1..=top).rev();
+    let twice = ordinals.iter().chain(ordinals);
+    let mut rungs: Vec<_> = twice.copied().rev().zip(down).collect();
+    rungs.reverse();
+    rungs
 }
 
 /// Looks once more whether it leads and did not when this was decided: clients of a leader would wait.
@@ -110,4 +118,23 @@ fn deadline(observed: &Observed, ordinal: u32) -> Duration {
     let serving = observed.pods.get(&ordinal).and_then(|pod| pod.serving());
     let size = serving.map_or(0, |serving| serving.space.size);
     DEADLINE.saturating_add(Duration::from_secs(size / SLOW))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_voter_is_asked_twice_up_to_the_revision_that_is_meant() {
+        let asked = ladder(&[0, 1, 2], 100);
+        let revisions = [(0, 95), (1, 96), (2, 97), (0, 98), (1, 99), (2, 100)];
+        assert_eq!(asked, revisions);
+        assert_eq!(ladder(&[4], 100), [(4, 99), (4, 100)]);
+    }
+
+    #[test]
+    fn a_short_history_is_forgotten_as_far_as_it_goes() {
+        assert_eq!(ladder(&[0, 1, 2], 2), [(1, 1), (2, 2)]);
+        assert_eq!(ladder(&[0, 1, 2], 0), []);
+    }
 }
