@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use api::EtcdCluster;
 use api::v1alpha1::status::{EtcdClusterStatus, Phase};
 use etcd::{Consistency, Member, Security, Target};
@@ -225,6 +225,19 @@ impl Cluster {
         })
         .await?;
         self.ready_within(MINUTE * 2).await
+    }
+
+    /// Waits for an event of a reason that says certain words: it is written after what it tells of was done.
+    pub async fn has_event(&self, reason: &str, words: &str) -> Result<()> {
+        let what = format!("an event {reason} says {words:?}");
+        until(what, MINUTE, || async {
+            let events = self.stage.events_of("EtcdCluster", &self.name).await?;
+            let told = |(of, text): &(String, String)| of == reason && text.contains(words);
+            ensure!(events.iter().any(told), "{events:?}");
+            Ok(true)
+        })
+        .await
+        .map(drop)
     }
 
     /// Sets an annotation of the object, or removes it.

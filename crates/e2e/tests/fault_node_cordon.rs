@@ -79,10 +79,7 @@ async fn is_given_up(stage: &Stage, cluster: &Cluster, learner: u64) -> Result<(
         Ok(list.members.iter().all(|member| member.id != learner))
     })
     .await?;
-    let events = stage.events_of("EtcdCluster", "c").await?;
-    let told = |(_, text): &(String, String)| text.contains("does not serve");
-    ensure!(events.iter().any(told), "no event says why: {events:?}");
-    Ok(())
+    cluster.has_event("MemberRemoved", "does not serve").await
 }
 
 /// Does something while no node takes anybody in. Whatever comes of it: the next story needs them.

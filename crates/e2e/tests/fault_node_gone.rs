@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use e2e::{
     Cluster, LIMIT, Load, MINUTE, Played, Stage, comes_true, quiet_node, story, tell, until,
 };
@@ -20,7 +20,7 @@ fn a_member_whose_node_is_out_of_service_comes_back_on_another_node() -> Played 
         let load = Load::start(&cluster).await?;
         let taint = format!("{TAINT}=nodeshutdown:NoExecute");
         taint_node(&stage, &node, &taint).await?;
-        let moved = moves(&stage, &cluster, &node).await;
+        let moved = moves(&cluster, &node).await;
         // Whatever came of it: the next story needs the node.
         let off = format!("{TAINT}-");
         taint_node(&stage, &node, &off).await?;
@@ -37,7 +37,7 @@ async fn taint_node(stage: &Stage, node: &str, taint: &str) -> Result<()> {
 }
 
 /// Whoever was there is another member somewhere else, and the cluster is whole again.
-async fn moves(stage: &Stage, cluster: &Cluster, node: &str) -> Result<()> {
+async fn moves(cluster: &Cluster, node: &str) -> Result<()> {
     let since = Instant::now();
     until(format!("nobody is on {node}"), MINUTE, || async {
         let pods = cluster.pods().await?;
@@ -53,12 +53,8 @@ async fn moves(stage: &Stage, cluster: &Cluster, node: &str) -> Result<()> {
     tell(&format!(
         "three voters {took:.1} s after {node} was given up"
     ));
-    let events = stage.events_of("EtcdCluster", "c").await?;
     let why = format!("its node {node} is out of service");
-    let told = events
-        .iter()
-        .any(|(reason, text)| reason == "MemberRemoved" && text.contains(&why));
-    ensure!(told, "no event says why: {events:?}");
+    cluster.has_event("MemberRemoved", &why).await?;
     let phase = cluster.status().await?.phase;
     phase.context("no phase").map(drop)
 }

@@ -57,11 +57,7 @@ fn what_a_survivor_has_comes_back_on_a_persons_word() -> Played {
             "first write {first:.1} s, three voters {whole:.1} s after the word"
         ));
         ensure!(cluster.value("kept").await?.as_deref() == Some("by the survivor"));
-        let events = stage.events_of("EtcdCluster", "c").await?;
-        ensure!(
-            events.iter().any(|(reason, _)| reason == "Recovering"),
-            "{events:?}"
-        );
+        cluster.has_event("Recovering", "").await?;
         check_truth_of_any_life(&cluster, 3, "3.6.16").await
     })
 }

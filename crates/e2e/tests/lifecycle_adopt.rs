@@ -49,7 +49,7 @@ fn three_members_are_taken_over_one_after_another_and_clients_hardly_notice() ->
             is_gated(&pod).with_context(|| name)?;
         }
         has_keys(&cluster).await?;
-        is_told(&stage).await?;
+        cluster.has_event("Adopting", "earlier operator").await?;
         report.assert_gap(LIMIT)?;
         grows_and_shrinks(&cluster).await?;
         comes_back(&cluster).await?;
@@ -81,7 +81,7 @@ fn a_single_member_is_taken_over_with_its_data() -> Played {
         comes_true(&cluster, 1, VERSION).await?;
         is_same(&cluster, &identities).await?;
         has_keys(&cluster).await?;
-        is_told(&stage).await
+        cluster.has_event("Adopting", "earlier operator").await
     })
 }
 
@@ -191,20 +191,6 @@ fn is_gated(pod: &Pod) -> Result<()> {
         "{init:?} {containers:?}"
     );
     Ok(())
-}
-
-/// An event says what happened.
-async fn is_told(stage: &Stage) -> Result<()> {
-    until("an event tells of the take-over", MINUTE, || async {
-        let events = stage.events_of("EtcdCluster", "c").await?;
-        let told = events
-            .iter()
-            .any(|(_, text)| text.contains("earlier operator"));
-        ensure!(told, "{events:?}");
-        Ok(true)
-    })
-    .await
-    .map(drop)
 }
 
 async fn grows_and_shrinks(cluster: &Cluster) -> Result<()> {
