@@ -25,6 +25,7 @@ use crate::{
     look,
     outcome::{self, Exit, Fault},
     permit::{self, Offer, Permitted, Recovery, Start, Wait},
+    receive,
     recover::{self, Failure, Outside},
     removed,
     serve::{Answers, Server},
@@ -81,6 +82,10 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
                 Permitted::Start(permit) => {
                     drop(held.server);
                     volume::prepare(&args.volume, seen.place, &permit)?;
+                    if permit.start.is_join() {
+                        receive::receive(args, &permit.start, &|| stop.is_asked())?;
+                        continue;
+                    }
                     permit.start
                 }
                 Permitted::Recover(ref recovery) => {

@@ -8,6 +8,7 @@
 
 mod annotations;
 mod args;
+mod child;
 mod fence;
 mod floor;
 mod gate;
@@ -18,6 +19,7 @@ mod outcome;
 mod permit;
 mod probe;
 mod protobuf;
+mod receive;
 mod recover;
 mod removed;
 mod serve;

@@ -12,6 +12,8 @@ use crate::telemetry::{Level, log};
 pub(crate) enum Exit {
     /// Wrong arguments.
     Usage,
+    /// etcd ended by itself in its first run, with this code; its own log says why.
+    Etcd(u8),
     /// The machine refuses what the gate needs: its port, random bits, a signal handler.
     Machine,
     /// The volume cannot be written.
@@ -26,6 +28,7 @@ impl Exit {
     /// The number from the contract.
     pub(crate) fn code(self) -> u8 {
         match self {
+            Self::Etcd(code) => code,
             Self::Usage => 64,
             Self::Machine => 71,
             Self::Write => 73,
@@ -65,9 +68,13 @@ impl Fault {
         }
     }
 
-    /// Logs the fault, leaves it as the termination message and turns it into an exit code.
+    /// Logs the fault, leaves it as the termination message and turns it into an exit code. Where etcd ended, its last
+    /// words are to be read, as if the agent had become etcd.
     pub(crate) fn report(&self, termination_log: Option<&Path>) -> ExitCode {
         let code = self.exit.code();
+        if let Exit::Etcd(_) = self.exit {
+            return ExitCode::from(code);
+        }
         log(
             Level::Error,
             "the agent gives up",

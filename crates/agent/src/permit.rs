@@ -72,6 +72,19 @@ pub(crate) enum Start {
     },
 }
 
+impl Start {
+    /// As a member that was just added.
+    pub(crate) fn is_join(&self) -> bool {
+        matches!(
+            self,
+            Self::Fresh {
+                cluster_state: "existing",
+                ..
+            }
+        )
+    }
+}
+
 /// How another cluster is made of the data that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Recovery {

@@ -53,7 +53,8 @@ fn is_voter(answer: &str) -> bool {
             .any(|line| line.trim_end() == "etcd_server_is_learner 0")
 }
 
-fn is_ok(answer: &str) -> bool {
+/// Whether an answer is one of success.
+pub(crate) fn is_ok(answer: &str) -> bool {
     answer.split(' ').nth(1) == Some("200")
 }
 

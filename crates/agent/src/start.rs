@@ -43,7 +43,7 @@ pub(crate) fn become_etcd(args: &Gate, start: &Start) -> Fault {
 /// Second line of defence: on data, etcd gets state `existing` and no `initial-cluster`. Should the
 /// directory be empty after all, etcd finds no peer to ask and exits
 /// (`etcd_itself_refuses_an_empty_directory`).
-fn build_flags(args: &Gate, start: &Start) -> Vec<String> {
+pub(crate) fn build_flags(args: &Gate, start: &Start) -> Vec<String> {
     let mut flags = args.flags.clone();
     flags.push(format!("--data-dir={}", args.volume.join("data").display()));
     match start {

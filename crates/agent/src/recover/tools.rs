@@ -2,20 +2,19 @@
 //! stop, and says in the log that it goes on.
 
 use std::{
-    io,
-    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::Outside;
 use crate::{
     args::Gate,
+    child::{Tool, free_port},
     permit::Recovery,
     probe,
     telemetry::{Level, log},
@@ -190,58 +189,10 @@ fn spawn(name: &'static str, mut command: Command) -> Result<Tool, String> {
         .envs(["HTTP_PROXY", "HTTPS_PROXY"].map(|name| (name, NOWHERE)))
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    let arguments: Vec<_> = command
-        .get_args()
-        .map(|word| word.to_string_lossy())
-        .collect();
-    log(
-        Level::Info,
-        "running",
-        &json!({"tool": name, "args": arguments}),
-    );
-    match command.spawn() {
-        Ok(child) => Ok(Tool { name, child }),
-        Err(error) => Err(format!("cannot run {name}: {error}")),
-    }
-}
-
-/// A child; killed when dropped.
-struct Tool {
-    name: &'static str,
-    child: Child,
-}
-
-impl Tool {
-    fn ended(&mut self) -> Result<Option<ExitStatus>, String> {
-        let name = self.name;
-        self.child
-            .try_wait()
-            .map_err(|error| format!("cannot wait for {name}: {error}"))
-    }
-
-    fn terminate(&self) -> Result<(), String> {
-        let name = self.name;
-        kill_process(Pid::from_child(&self.child), Signal::TERM)
-            .map_err(|error| format!("cannot stop {name}: {error}"))
-    }
-}
-
-impl Drop for Tool {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
+    Tool::spawn(name, &mut command)
 }
 
 fn is_terminated(status: ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt;
     status.signal() == Some(Signal::TERM.as_raw())
-}
-
-/// A port that is free now. Should somebody else take it first, etcd ends and the attempt fails.
-fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port())
 }

@@ -150,6 +150,29 @@ impl Member {
         );
     }
 
+    /// Waits until clients are served, on the port that they know.
+    pub(crate) fn await_clients(&self) {
+        await_some("clients to be served", || get(self.client, "/version"));
+    }
+
+    /// Adds a member that waits at its gate as a learner, and lets it join; its ID.
+    pub(crate) fn invite(&self, other: &Self) -> u64 {
+        let report = other.pod.await_state(State::Empty);
+        let peer = format!("http://127.0.0.1:{}", other.peer);
+        let body = json!({"peerURLs": [peer], "isLearner": true});
+        let added = self.call("cluster/member/add", &body);
+        let id = added["member"]["ID"].as_str().unwrap().parse().unwrap();
+        let join = Action::Join {
+            token: other.pod.token(),
+            initial_cluster: format!("{},{}", self.initial_cluster(), other.initial_cluster()),
+            member_id: format!("{id:x}"),
+            cluster_id: self.status().cluster_id,
+            discard: false,
+        };
+        other.pod.grant(&report.nonce, join);
+        id
+    }
+
     /// Calls etcd's JSON gateway.
     pub(crate) fn call(&self, method: &str, body: &Value) -> Value {
         self.try_call(method, body)

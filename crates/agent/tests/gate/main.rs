@@ -1,5 +1,5 @@
 //! The agent as a process: with a shell in etcd's place (`alone`, `ends`), and with real etcd binaries of every
-//! supported minor (`real`, `damage`, `adoption`, `back`, `removed`, `fence`, `floor`, `recovery`, `crash`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
+//! supported minor (`real`, `damage`, `adoption`, `back`, `removed`, `fence`, `floor`, `recovery`, `receive`, `crash`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
 //! MUST use loopback and `free_port` only; MUST NOT sleep where a condition can be awaited.
 
 #[cfg(test)]
@@ -22,6 +22,8 @@ mod fence;
 mod floor;
 #[cfg(test)]
 mod real;
+#[cfg(test)]
+mod receive;
 #[cfg(test)]
 mod recovery;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use gate::{Action, State};
+use gate::State;
 use serde_json::json;
 
 use crate::{
@@ -166,29 +166,10 @@ fn joins_as_a_learner_which_is_not_ready_before_it_is_promoted() {
         let _first = first.found();
         let second = Member::new(&etcd, "m1");
         let process = second.start();
-        let report = second.pod.await_state(State::Empty);
-        let peer = format!("http://127.0.0.1:{}", second.peer);
-        let added = first.call(
-            "cluster/member/add",
-            &json!({"peerURLs": [peer], "isLearner": true}),
-        );
-        let id = added["member"]["ID"].as_str().unwrap();
-        let member_id = format!("{:x}", id.parse::<u64>().unwrap());
+        let id = first.invite(&second);
+        let member_id = format!("{id:x}");
         let cluster_id = first.status().cluster_id;
-        second.pod.grant(
-            &report.nonce,
-            Action::Join {
-                token: second.pod.token(),
-                initial_cluster: format!(
-                    "{},{}",
-                    first.initial_cluster(),
-                    second.initial_cluster()
-                ),
-                member_id: member_id.clone(),
-                cluster_id: cluster_id.clone(),
-                discard: false,
-            },
-        );
+        second.await_clients();
         await_some("a learner", || {
             get(second.pod.port, "/metrics")?
                 .1
@@ -197,7 +178,7 @@ fn joins_as_a_learner_which_is_not_ready_before_it_is_promoted() {
         });
         assert_eq!(probe(second.pod.port), Some(1), "a learner is not ready");
         await_some("a promotion", || {
-            first.try_call("cluster/member/promote", &json!({"ID": id}))
+            first.try_call("cluster/member/promote", &json!({"ID": id.to_string()}))
         });
         await_some("a voter that is ready", || {
             (probe(second.pod.port) == Some(0)).then_some(())

@@ -1,0 +1,76 @@
+//! The first run of a member that joins.
+
+use std::{fs, path::Path};
+
+use gate::{Action, State};
+use serde_json::json;
+
+use crate::{
+    alone::{SHELL, script},
+    etcd::{Member, binaries},
+    support::{Pod, await_some},
+};
+
+/// So many entries, and etcd sends whoever joins a snapshot (3.6 and later).
+const ENTRIES: usize = 150;
+
+#[test]
+fn who_gets_a_snapshot_need_not_announce_itself_in_vain() {
+    for etcd in binaries() {
+        let first = Member::new(&etcd, "m0");
+        let _first = first.found();
+        for _ in 0..ENTRIES {
+            first.call("kv/put", &json!({"key": "Zm9v", "value": "YmFy"}));
+        }
+        let second = Member::new(&etcd, "m1");
+        let _second = second.start();
+        let id = first.invite(&second);
+        second.await_clients();
+        let log = second.pod.log();
+        assert!(log.contains("the first run has ended"), "{log}");
+        // What etcd says after it has waited for seven seconds.
+        assert!(!log.contains("failed to publish"), "{log}");
+        assert_eq!(second.status().member_id, format!("{id:x}"));
+        await_some("all of it", || {
+            (second.status().index >= first.status().index).then_some(())
+        });
+    }
+}
+
+fn join(pod: &Pod) -> Action {
+    Action::Join {
+        token: pod.token(),
+        initial_cluster: "c-0=http://127.0.0.1:1,c-1=http://127.0.0.1:2".into(),
+        member_id: "a1".into(),
+        cluster_id: "b1".into(),
+        discard: false,
+    }
+}
+
+#[test]
+fn a_stop_ends_the_first_run() {
+    let pod = Pod::new();
+    let record = pod.path("process");
+    let line = format!("echo $$ > {}; exec sleep 60", record.display());
+    let agent = pod.start(Path::new(SHELL), &script(&line));
+    pod.grant(&pod.await_state(State::Empty).nonce, join(&pod));
+    let child = await_some("the first run", || {
+        let id = fs::read_to_string(&record).ok()?;
+        id.trim().parse::<u32>().ok()
+    });
+    agent.signal("TERM");
+    assert_eq!(agent.await_exit().code(), Some(0));
+    assert!(!Path::new(&format!("/proc/{child}")).exists());
+}
+
+#[test]
+fn the_end_of_etcd_is_the_end_of_the_agent() {
+    for (what, code) in [("exit 7", 7), ("kill -9 $$", 137)] {
+        let pod = Pod::new();
+        let agent = pod.start(Path::new(SHELL), &script(what));
+        pod.grant(&pod.await_state(State::Empty).nonce, join(&pod));
+        assert_eq!(agent.await_exit().code(), Some(code));
+        // The last words are etcd's.
+        assert_eq!(fs::read_to_string(pod.path("termination-log")).unwrap(), "");
+    }
+}
