@@ -1,6 +1,7 @@
 //! One `EtcdCluster`: what Kubernetes says about it, and its members, asked behind the operator's back.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -83,8 +84,19 @@ impl Cluster {
 
     /// Waits until a condition is `True` with all these words in its message.
     pub async fn complains(&self, kind: &str, words: &[&str]) -> Result<String> {
+        self.complains_within(MINUTE, kind, words).await
+    }
+
+    /// The same, with patience.
+    pub async fn complains_within(
+        &self,
+        patience: Duration,
+        kind: &str,
+        words: &[&str],
+    ) -> Result<String> {
         let what = format!("{} has {kind}=True with {words:?}", self.name);
-        until(what, MINUTE, || async {
+        let matched = OnceLock::new();
+        until(what, patience, || async {
             let condition = self.condition(kind).await?;
             let told = words.iter().all(|word| condition.message.contains(word));
             anyhow::ensure!(
@@ -94,10 +106,10 @@ impl Cluster {
                 condition.reason,
                 condition.message
             );
-            Ok(true)
+            Ok(matched.set(condition.message).is_ok())
         })
         .await?;
-        Ok(self.condition(kind).await?.message)
+        matched.into_inner().context("nothing was told")
     }
 
     /// Deletes the object and waits until it is gone.

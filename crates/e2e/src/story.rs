@@ -7,8 +7,9 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::stage::Stage;
 
-/// A story that takes longer hangs.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// A story that takes longer hangs. What it changed outside of its stage stays so then, and later stories fail for it; so
+/// this is more than all waits within one story together.
+const PATIENCE: Duration = Duration::from_mins(15);
 
 /// How a story ended.
 pub type Played = std::result::Result<(), Failed>;

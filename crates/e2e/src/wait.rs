@@ -7,6 +7,8 @@ use anyhow::{Result, bail, ensure};
 
 /// How long most things may take on a small machine that does three of them at once.
 pub const MINUTE: Duration = Duration::from_mins(1);
+/// Errors in a row after which nothing stays as it was.
+const MOST_ERRORS: u32 = 4;
 /// How often to ask.
 const PERIOD: Duration = Duration::from_millis(200);
 
@@ -37,20 +39,24 @@ where
     }
 }
 
-/// Asks for a while, and fails at the first answer that is not `Ok(true)`.
+/// Asks for a while, and fails at the first `Ok(false)`. Errors are asked again at once, because a single call may fail for
+/// reasons of its own; where they go on, the last one is told.
 pub async fn stays<F>(what: impl Display, time: Duration, mut ask: impl FnMut() -> F) -> Result<()>
 where
     F: Future<Output = Result<bool>>,
 {
     let begin = Instant::now();
     let mut ticks = tokio::time::interval(PERIOD);
+    let mut errors = 0;
     while begin.elapsed() < time {
         ticks.tick().await;
-        ensure!(
-            ask().await?,
-            "no longer so after {:?}: {what}",
-            begin.elapsed()
-        );
+        match ask().await {
+            Ok(true) => errors = 0,
+            Ok(false) => bail!("no longer so after {:?}: {what}", begin.elapsed()),
+            Err(error) if errors == MOST_ERRORS => return Err(error),
+            Err(_) => errors += 1,
+        }
     }
+    ensure!(errors == 0, "it could not be asked at the end: {what}");
     Ok(())
 }

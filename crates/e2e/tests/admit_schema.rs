@@ -105,7 +105,11 @@ fn objects_that_were_stored_before_the_rules_existed_stay_editable() -> Played {
 async fn stored_before(elsewhere: &Elsewhere) -> Result<()> {
     let tls = json!({"size": 1, "security": {"tls": {"enabled": true, "autoTLS": true}}});
     let even = json!({"size": 4, "version": "3.4.1"});
-    elsewhere.create("encrypted", &tls).await?;
+    // What is served is published a moment later.
+    until("kubectl knows the kind", MINUTE, || async {
+        elsewhere.create("encrypted", &tls).await.map(|()| true)
+    })
+    .await?;
     elsewhere.create("even", &even).await?;
     elsewhere.tighten().await?;
     elsewhere

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Cluster, MINUTE, Played, Stage, comes_true, database, stays, story, tell, until};
+use etcd::Consistency;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -72,25 +73,26 @@ fn where_no_majority_agrees_nothing_is_touched_until_somebody_decides() -> Playe
         let before = ids(&cluster).await?;
         compact(&cluster, &leader).await?;
         let words = ["no majority agrees", "c-0 has", "c-1 has", "c-2 has"];
-        tell(&cluster.complains("Degraded", &words).await?);
-        ensure!(cluster.condition("Degraded").await?.reason == "DataDiffers");
-        ensure!(cluster.condition("Available").await?.status == "False");
+        let told = cluster.complains_within(MINUTE * 3, "Degraded", &words);
+        tell(&told.await?);
+        until("nobody is served", MINUTE * 3, || async {
+            let reason = cluster.condition("Degraded").await?.reason;
+            let available = cluster.condition("Available").await?.status;
+            Ok(reason == "DataDiffers" && available == "False")
+        })
+        .await?;
         stays("nobody is touched", Duration::from_secs(10), || async {
             Ok(ids(&cluster).await? == before)
         })
         .await?;
-        // As the condition says: the leader is right, and one of the others goes.
-        let lost = others.first().context("nobody follows")?;
-        let pods = cluster.pods().await?;
-        stage
-            .api::<PersistentVolumeClaim>()
-            .delete(&format!("data-{lost}"), &DeleteParams::default())
-            .await?;
-        cluster.kill(pods.get(*lost).context("no pod")?).await?;
+        decide(&cluster, &before, (&leader, others.first().copied())).await?;
         let took = until("both are other members", MINUTE * 3, || async {
             let now = ids(&cluster).await?;
             let same = |name: &str| before.get(name) == now.get(name);
-            Ok(now.len() == 3 && !others.iter().any(|name| same(name)))
+            let any = cluster.any_member().await?;
+            let listed = any.member_list(Consistency::Linearizable).await?.members;
+            let grown = listed.len() == 3 && listed.iter().all(|member| !member.is_learner);
+            Ok(now.len() == 3 && grown && !others.iter().any(|name| same(name)))
         })
         .await?;
         tell(&format!(
@@ -102,6 +104,30 @@ fn where_no_majority_agrees_nothing_is_touched_until_somebody_decides() -> Playe
         ensure!(cluster.value("key").await?.as_deref() == Some(WORD));
         Ok(())
     })
+}
+
+/// As the condition says: whoever is right leads, and one of the others loses its data.
+async fn decide(
+    cluster: &Cluster,
+    ids: &BTreeMap<String, u64>,
+    (right, wrong): (&str, Option<&str>),
+) -> Result<()> {
+    until(format!("{right} leads"), MINUTE, || async {
+        let now = cluster.leader().await?;
+        if now == right {
+            return Ok(true);
+        }
+        let id = ids.get(right).context("no such member")?;
+        cluster.member(&now).await?.move_leader(*id).await?;
+        Ok(false)
+    })
+    .await?;
+    let wrong = wrong.context("nobody follows")?;
+    let pods = cluster.pods().await?;
+    let claims = cluster.stage.api::<PersistentVolumeClaim>();
+    let claim = format!("data-{wrong}");
+    claims.delete(&claim, &DeleteParams::default()).await?;
+    cluster.kill(pods.get(wrong).context("no pod")?).await
 }
 
 async fn create(stage: &Stage) -> Result<Cluster> {

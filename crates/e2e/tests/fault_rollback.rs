@@ -18,8 +18,13 @@ fn a_volume_that_was_rolled_back_is_held_at_the_gate_and_its_member_replaced() -
         cluster.ready().await?;
         let pod = cluster.pods().await?.remove(VICTIM).context("no pod")?;
         on_volume(&stage, &pod, "cp -r /data/data/member /data/earlier").await?;
+        let member = cluster.any_member().await?.with_deadline(MINUTE);
         for n in 0..700 {
-            cluster.put(&format!("key-{n}"), "value").await?;
+            until(format!("key {n} is written"), MINUTE, || async {
+                let key = format!("key-{n}");
+                Ok(member.put(key.as_bytes(), b"value").await.map(|_| true)?)
+            })
+            .await?;
         }
         let old = cluster.member(VICTIM).await?.status().await?.member_id;
         until("the template knows how far they came", MINUTE, || async {

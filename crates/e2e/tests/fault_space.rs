@@ -1,5 +1,6 @@
 //! A database runs full, while a client writes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -191,9 +192,18 @@ async fn write(
 ) -> Result<(usize, Option<Vec<u8>>)> {
     let mut value = format!("{round}/{key}/").into_bytes();
     value.resize(size, b'.');
-    match member.put(&name(key), &value).await {
-        Ok(_) => Ok((key, Some(value))),
-        Err(error) if matches!(error.cause, Cause::NoSpace) => Ok((key, None)),
-        Err(error) => Err(error.into()),
-    }
+    let full = AtomicBool::new(false);
+    // So much at once may cost an election.
+    until("etcd takes it, or is full", MINUTE, || async {
+        match member.put(&name(key), &value).await {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.cause, Cause::NoSpace) => {
+                full.store(true, Ordering::Relaxed);
+                Ok(true)
+            }
+            Err(error) => Err(error.into()),
+        }
+    })
+    .await?;
+    Ok((key, (!full.into_inner()).then_some(value)))
 }

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use api::v1alpha1::status::Phase;
-use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Report, check_truth, comes_true, story, tell, until,
-};
+use e2e::{Cluster, LIMIT, Load, MINUTE, Played, Report, comes_true, story, tell, until};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
 use serde_json::json;
@@ -84,7 +82,7 @@ fn three_seven_five_in_two_edits_within_two_seconds() -> Played {
         let load = Load::start(&cluster).await?;
         cluster.resize(7).await?;
         // Far enough to have something to take back.
-        until("the first edit was seen", LIMIT, || async {
+        until("the first edit was seen", MINUTE, || async {
             Ok(cluster.status().await?.phase == Some(Phase::Scaling))
         })
         .await?;
@@ -92,7 +90,10 @@ fn three_seven_five_in_two_edits_within_two_seconds() -> Played {
         cluster.ready_within(MINUTE * 2).await?;
         comes_true(&cluster, 5, "3.6.16").await?;
         let report = load.finish().await?;
-        ensure!(cluster.pods().await?.len() == 5, "pods are left over");
+        until("no pod is left over", MINUTE, || async {
+            Ok(cluster.pods().await?.len() == 5)
+        })
+        .await?;
         report.assert_gap(LIMIT)
     })
 }
@@ -126,7 +127,7 @@ async fn becomes(cluster: &Cluster, size: u32) -> Result<()> {
     cluster.resize(size).await?;
     let took = cluster.ready_within(MINUTE * 2).await?;
     tell(&format!("{size} after {:.1} s", took.as_secs_f32()));
-    check_truth(cluster, size, "3.6.16").await
+    comes_true(cluster, size, "3.6.16").await.map(drop)
 }
 
 /// One size after the other, with clients at work.

@@ -48,8 +48,6 @@ async fn upgraded(cluster: &Cluster, image: &str) -> Result<()> {
             self::template(stage).await? == template,
             "the template is another one"
         );
-        let ready = cluster.condition("Ready").await?;
-        ensure!(ready.status == "True", "{}", ready.message);
         Ok(true)
     })
     .await?;
@@ -57,9 +55,17 @@ async fn upgraded(cluster: &Cluster, image: &str) -> Result<()> {
     load.finish().await?.assert_gap(LIMIT)
 }
 
+/// Without how far the members have come, which is noted there as they go on.
 async fn template(stage: &Stage) -> Result<Value> {
     let set = stage.api::<StatefulSet>().get("c").await?;
-    let template = set.spec.context("no spec")?.template;
+    let mut template = set.spec.context("no spec")?.template;
+    if let Some(annotations) = template
+        .metadata
+        .as_mut()
+        .and_then(|m| m.annotations.as_mut())
+    {
+        annotations.remove("etcd.etcd.io/floors");
+    }
     Ok(serde_json::to_value(template)?)
 }
 

@@ -122,7 +122,6 @@ impl Seat {
                 state,
             ])
             .args(flags)
-            .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
