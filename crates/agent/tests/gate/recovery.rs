@@ -172,6 +172,8 @@ fn the_others_are_regrown_with_their_old_data_set_aside() {
         second.pod.grant(&report.nonce, join(false));
         second.pod.await_detail("does not say discard");
         second.pod.grant(&report.nonce, join(true));
+        // Nobody promotes whom clients cannot reach.
+        second.await_clients();
         await_some("a promotion", || {
             first.try_call("cluster/member/promote", &json!({"ID": id}))
         });
