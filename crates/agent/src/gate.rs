@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
                 Permitted::Start(permit) => {
                     drop(held.server);
                     volume::prepare(&args.volume, seen.place, &permit)?;
-                    if permit.start.is_join() {
+                    if let Start::Fresh { joins: true, .. } = permit.start {
                         receive::receive(args, &permit.start, &|| stop.is_asked())?;
                         continue;
                     }

@@ -63,26 +63,13 @@ pub(crate) enum Start {
     OnData,
     /// From nothing, as the first member or as one that was just added.
     Fresh {
-        /// `new` or `existing`.
-        cluster_state: &'static str,
+        /// As one that was just added.
+        joins: bool,
         /// `--initial-cluster`.
         initial_cluster: String,
         /// `--initial-cluster-token`.
         token: String,
     },
-}
-
-impl Start {
-    /// As a member that was just added.
-    pub(crate) fn is_join(&self) -> bool {
-        matches!(
-            self,
-            Self::Fresh {
-                cluster_state: "existing",
-                ..
-            }
-        )
-    }
 }
 
 /// How another cluster is made of the data that is there.
@@ -152,7 +139,7 @@ pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permitted, String>
             }
             (
                 *discard,
-                build_fresh(grant, "new", initial_cluster, token)?,
+                build_fresh(grant, false, initial_cluster, token)?,
                 None,
             )
         }
@@ -166,7 +153,7 @@ pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permitted, String>
             check_room(wait.state, *discard)?;
             parse_names(initial_cluster)?;
             check_ids(member_id, cluster_id)?;
-            let start = build_fresh(grant, "existing", initial_cluster, token)?;
+            let start = build_fresh(grant, true, initial_cluster, token)?;
             (*discard, start, Some((member_id, cluster_id)))
         }
         Action::Resume {
@@ -258,14 +245,14 @@ fn check_ids(member_id: &str, cluster_id: &str) -> Result<(), String> {
 
 fn build_fresh(
     grant: &Grant,
-    cluster_state: &'static str,
+    joins: bool,
     initial_cluster: &str,
     token: &str,
 ) -> Result<Start, String> {
     check_token(grant, token)?;
     let (initial_cluster, token) = (initial_cluster.to_owned(), token.to_owned());
     Ok(Start::Fresh {
-        cluster_state,
+        joins,
         initial_cluster,
         token,
     })

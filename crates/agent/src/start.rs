@@ -49,14 +49,17 @@ pub(crate) fn build_flags(args: &Gate, start: &Start) -> Vec<String> {
     match start {
         Start::OnData => flags.push("--initial-cluster-state=existing".into()),
         Start::Fresh {
-            cluster_state,
+            joins,
             initial_cluster,
             token,
-        } => flags.extend([
-            format!("--initial-cluster-state={cluster_state}"),
-            format!("--initial-cluster={initial_cluster}"),
-            format!("--initial-cluster-token={token}"),
-        ]),
+        } => {
+            let state = if *joins { "existing" } else { "new" };
+            flags.extend([
+                format!("--initial-cluster-state={state}"),
+                format!("--initial-cluster={initial_cluster}"),
+                format!("--initial-cluster-token={token}"),
+            ]);
+        }
     }
     flags
 }

@@ -30,7 +30,7 @@ pub use remains::nothing_is_left;
 pub use schema::without_rules;
 pub use stage::{Case, Stage};
 pub use story::{Failed, Played, deep, story, tell};
-pub use truth::{check_truth, comes_true, comes_true_in_any_life};
+pub use truth::{check_truth, check_truth_of_any_life, comes_true};
 pub use volumes::{database, on_volume};
 pub use wait::{MINUTE, stays, until};
 pub use witness::{Seen, Witness};

@@ -12,7 +12,7 @@ use crate::stage::Stage;
 use crate::wait::until;
 
 /// No deletion takes longer: nothing of ours stands in its way.
-const SOON: Duration = Duration::from_mins(2);
+const SOON: Duration = Duration::from_secs(45);
 
 /// Waits until a stage is as empty as it was at the beginning.
 pub async fn nothing_is_left(stage: &Stage) -> Result<Duration> {

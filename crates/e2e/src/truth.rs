@@ -11,11 +11,10 @@ use etcd::{Consistency, MemberList, Status};
 use crate::cluster::Cluster;
 use crate::wait::until;
 
-/// Some health rounds, and what the kubelet and the garbage collector need on a busy machine.
-const ROUNDS: Duration = Duration::from_secs(90);
+/// Three health rounds.
+const ROUNDS: Duration = Duration::from_secs(30);
 
-/// Compares the status of a settled cluster with what its members say, at this moment. It may be caught between two looks
-/// of the operator: [`comes_true`] asks again.
+/// Compares the status of a settled cluster with what its members say.
 pub async fn check_truth(cluster: &Cluster, size: u32, version: &str) -> Result<()> {
     let status = cluster.status().await?;
     ensure!(
@@ -27,7 +26,7 @@ pub async fn check_truth(cluster: &Cluster, size: u32, version: &str) -> Result<
 }
 
 /// The same where the data may have begun anew.
-async fn check_truth_of_any_life(cluster: &Cluster, size: u32, version: &str) -> Result<()> {
+pub async fn check_truth_of_any_life(cluster: &Cluster, size: u32, version: &str) -> Result<()> {
     let object = cluster.get().await?;
     let status = object.status.clone().context("no status")?;
     let said = ask(cluster).await?;
@@ -69,20 +68,6 @@ pub async fn comes_true(cluster: &Cluster, size: u32, version: &str) -> Result<D
     let what = format!("the status of {} tells the truth", cluster.name);
     until(what, ROUNDS, || async {
         check_truth(cluster, size, version).await?;
-        Ok(true)
-    })
-    .await
-}
-
-/// The same where the data may have begun anew.
-pub async fn comes_true_in_any_life(
-    cluster: &Cluster,
-    size: u32,
-    version: &str,
-) -> Result<Duration> {
-    let what = format!("the status of {} tells the truth", cluster.name);
-    until(what, ROUNDS, || async {
-        check_truth_of_any_life(cluster, size, version).await?;
         Ok(true)
     })
     .await

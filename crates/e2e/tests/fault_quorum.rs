@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Cluster, MINUTE, OPERATOR_NAMESPACE, Operator, Played, Stage, comes_true_in_any_life, story,
+    Cluster, MINUTE, OPERATOR_NAMESPACE, Operator, Played, Stage, check_truth_of_any_life, story,
     tell, until,
 };
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
@@ -58,9 +58,7 @@ fn what_a_survivor_has_comes_back_on_a_persons_word() -> Played {
         ));
         ensure!(cluster.value("kept").await?.as_deref() == Some("by the survivor"));
         cluster.has_event("Recovering", "").await?;
-        comes_true_in_any_life(&cluster, 3, "3.6.16")
-            .await
-            .map(drop)
+        check_truth_of_any_life(&cluster, 3, "3.6.16").await
     })
 }
 
@@ -81,9 +79,7 @@ fn by_proof_it_comes_back_without_a_word() -> Played {
         cluster.ready_within(MINUTE * 2).await?;
         ensure!(cluster.value("kept").await?.as_deref() == Some("by the survivor"));
         counted(&stage).await?;
-        comes_true_in_any_life(&cluster, 3, "3.6.16")
-            .await
-            .map(drop)
+        check_truth_of_any_life(&cluster, 3, "3.6.16").await
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, Load, MINUTE, Played, Stage, comes_true, story, tell, until};
+use e2e::{Cluster, Load, MINUTE, Played, Stage, check_truth, story, tell, until};
 use k8s_openapi::api::core::v1::{Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
@@ -53,7 +53,7 @@ fn node_ports_lead_to_etcd_from_outside_and_go_when_they_are_taken_back() -> Pla
         );
         load.finish().await?;
         first.ready().await?;
-        comes_true(&first, 1, "3.6.16").await.map(drop)
+        check_truth(&first, 1, "3.6.16").await
     })
 }
 
@@ -95,8 +95,7 @@ fn a_load_balancer_gets_what_it_is_given_and_loses_what_is_taken_out() -> Played
         edit(&cluster, &Value::Null).await?;
         is_gone(&stage, "c-lb").await?;
         cluster.ready().await?;
-        comes_true(&cluster, 1, "3.6.16").await?;
-        Ok(())
+        check_truth(&cluster, 1, "3.6.16").await
     })
 }
 
@@ -135,7 +134,7 @@ fn whoever_does_not_vote_yet_is_no_address_for_clients() -> Played {
         ensure!(learners > 0, "no learner was seen");
         load.finish().await?;
         cluster.ready().await?;
-        comes_true(&cluster, 3, "3.6.16").await.map(drop)
+        check_truth(&cluster, 3, "3.6.16").await
     })
 }
 

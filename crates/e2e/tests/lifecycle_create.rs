@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use api::labels;
-use e2e::{Cluster, MINUTE, Played, Stage, comes_true, story, tell, until};
+use e2e::{Cluster, MINUTE, Played, Stage, check_truth, story, tell, until};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -26,7 +26,7 @@ fn three_members_of_3_6_become_ready_and_the_status_tells_the_truth() -> Played 
             "--timeout=90s",
         ];
         stage.commands.kubectl(&wait).await?.accepted()?;
-        comes_true(&cluster, 3, "3.6.16").await?;
+        check_truth(&cluster, 3, "3.6.16").await?;
         check_one_founder(&cluster).await?;
         check_events(&cluster).await?;
         check_pods(&cluster).await?;
@@ -44,8 +44,8 @@ fn one_and_three_members_of_3_5_live_side_by_side_in_one_namespace() -> Played {
         let (three, one) = (three.await?, one.await?);
         one.ready().await?;
         three.ready_within(MINUTE * 2).await?;
-        comes_true(&one, 1, "3.5.35").await?;
-        comes_true(&three, 3, "3.5.35").await?;
+        check_truth(&one, 1, "3.5.35").await?;
+        check_truth(&three, 3, "3.5.35").await?;
         check_one_founder(&three).await?;
         let budgets = stage.api::<PodDisruptionBudget>();
         for (name, least) in [("one", 0), ("three", 2)] {
@@ -72,7 +72,7 @@ fn five_members_of_3_7_become_ready() -> Played {
             "five members of 3.7 after {:.1} s",
             took.as_secs_f32()
         ));
-        comes_true(&five, 5, "3.7.3").await?;
+        check_truth(&five, 5, "3.7.3").await?;
         check_one_founder(&five).await
     })
 }
@@ -88,7 +88,7 @@ fn seven_and_nine_members_become_ready() -> Played {
             let spec = json!({"size": size, "version": "v3.6.16", "storage": {"size": "1Gi"}});
             let cluster = stage.create(name, spec).await?;
             cluster.ready_within(MINUTE * 2).await?;
-            comes_true(&cluster, size, "3.6.16").await?;
+            check_truth(&cluster, size, "3.6.16").await?;
             cluster.delete().await?;
         }
         Ok(())

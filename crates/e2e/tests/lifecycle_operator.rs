@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Load, MINUTE, Operator, Played, Stage, comes_true, nothing_is_left, story, tell, until,
+    Load, MINUTE, Operator, Played, Stage, check_truth, nothing_is_left, story, tell, until,
     without_rules,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 /// How long a hand-over may take when the operator is asked to stop: a new pod has to start at most.
-const HAND_OVER: Duration = Duration::from_mins(1);
+const HAND_OVER: Duration = Duration::from_secs(20);
 /// How long when it is forced: its lease is good for 15 s.
 const LEASE: Duration = Duration::from_secs(40);
 
@@ -80,7 +80,7 @@ async fn hand_over(
         taken.as_secs_f32(),
         ready.as_secs_f32()
     ));
-    comes_true(&cluster, 3, "3.6.16").await?;
+    check_truth(&cluster, 3, "3.6.16").await?;
     operator.scale(2).await
 }
 
@@ -136,7 +136,7 @@ fn the_operator_runs_outside_and_reaches_members_through_the_api_server() -> Pla
                 "Ready from outside after {:.1} s",
                 ready?.as_secs_f32()
             ));
-            comes_true(&cluster, 3, "3.6.16").await.map(drop)
+            check_truth(&cluster, 3, "3.6.16").await
         };
         let outcome = play.await;
         operator.then_restore(outcome).await

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Load, MINUTE, Operator, Played, comes_true, story, tell, until};
+use e2e::{Load, MINUTE, Operator, Played, check_truth, story, tell, until};
 use serde_json::json;
 
 /// Growing and shrinking take about as many writes; a moment beyond the end would try nothing.
@@ -39,7 +39,7 @@ fn the_operator_is_killed_at_one_moment_of_growing_and_shrinking() -> Played {
                 for size in [3, 1] {
                     cluster.resize(size).await?;
                     cluster.ready_within(MINUTE * 2).await?;
-                    comes_true(&cluster, size, "3.6.16").await?;
+                    check_truth(&cluster, size, "3.6.16").await?;
                 }
                 Ok(())
             };

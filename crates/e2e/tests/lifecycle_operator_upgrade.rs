@@ -48,6 +48,8 @@ async fn upgraded(cluster: &Cluster, image: &str) -> Result<()> {
             self::template(stage).await? == template,
             "the template is another one"
         );
+        let ready = cluster.condition("Ready").await?;
+        ensure!(ready.status == "True", "{}", ready.message);
         Ok(true)
     })
     .await?;

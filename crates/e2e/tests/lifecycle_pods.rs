@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Stage, Witness, comes_true, stays, story, tell, until,
+    Cluster, LIMIT, Load, MINUTE, Played, Stage, Witness, check_truth, comes_true, stays, story,
+    tell, until,
 };
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, Probe};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -209,7 +210,7 @@ fn a_container_for_debugging_joins_every_pod_and_restarts_none() -> Played {
         ensure!(seen.most_away == 0, "somebody was not ready");
         let after = restarts(&cluster.pods().await?);
         ensure!(after == before, "{before:?} became {after:?}");
-        comes_true(&cluster, 3, "3.6.16").await?;
+        check_truth(&cluster, 3, "3.6.16").await?;
         // It sees etcd, and it is still there when nobody asks for it any more.
         let look = [
             "exec",

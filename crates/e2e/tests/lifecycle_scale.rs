@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use api::v1alpha1::status::Phase;
-use e2e::{LIMIT, Load, MINUTE, Played, comes_true, story, tell, until};
+use e2e::{LIMIT, Load, MINUTE, Played, check_truth, story, tell, until};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
 use serde_json::json;
@@ -19,7 +19,7 @@ fn one_member_grows_to_three_by_kubectl_scale_and_serves_all_the_while() -> Play
         stage.commands.kubectl(&scale).await?.accepted()?;
         cluster.ready().await?;
         let report = load.finish().await?;
-        comes_true(&cluster, 3, "3.6.16").await?;
+        check_truth(&cluster, 3, "3.6.16").await?;
         ensure!(
             cluster.pods().await?["c-0"].metadata.uid == first,
             "the first member was restarted"
@@ -57,7 +57,7 @@ fn three_members_shrink_to_one_and_nothing_written_is_lost() -> Played {
         stage.commands.kubectl(&scale).await?.accepted()?;
         cluster.ready().await?;
         load.finish().await?;
-        comes_true(&cluster, 1, "3.6.16").await?;
+        check_truth(&cluster, 1, "3.6.16").await?;
         until("only the first member has a claim", MINUTE, || async {
             let claims = stage.list::<PersistentVolumeClaim>().await?;
             let names: Vec<String> = claims.iter().map(ResourceExt::name_any).collect();
@@ -83,7 +83,7 @@ fn three_members_become_five_and_three_again_and_clients_hardly_notice() -> Play
             let patch = format!(r#"{{"spec":{{"size":{size}}}}}"#);
             stage.commands.patch("c", &patch).await?.accepted()?;
             cluster.ready_within(MINUTE * 2).await?;
-            comes_true(&cluster, size, "3.6.16").await?;
+            check_truth(&cluster, size, "3.6.16").await?;
         }
         load.finish().await?.assert_gap(LIMIT)
     })
@@ -95,7 +95,7 @@ fn size_zero_stops_a_cluster_and_three_starts_it_again_with_its_data() -> Played
         let spec = json!({"size": 3, "version": "v3.7.3", "storage": {"size": "1Gi"}});
         let cluster = stage.create("c", spec).await?;
         cluster.ready().await?;
-        comes_true(&cluster, 3, "3.7.3").await?;
+        check_truth(&cluster, 3, "3.7.3").await?;
         cluster.put("kept", "while stopped").await?;
         let load = Load::start(&cluster).await?;
         let id = cluster.status().await?.cluster_id;
@@ -124,7 +124,7 @@ fn size_zero_stops_a_cluster_and_three_starts_it_again_with_its_data() -> Played
             cluster.status().await?.cluster_id == id,
             "another cluster ID"
         );
-        comes_true(&cluster, 3, "3.7.3").await.map(drop)
+        check_truth(&cluster, 3, "3.7.3").await
     })
 }
 
@@ -145,6 +145,6 @@ fn a_cluster_that_was_created_with_size_zero_stays_stopped_until_it_is_asked_for
             .await?
             .accepted()?;
         cluster.ready().await?;
-        comes_true(&cluster, 1, "3.6.16").await.map(drop)
+        check_truth(&cluster, 1, "3.6.16").await
     })
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::Phase;
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Stage, Witness, comes_true, comes_true_in_any_life,
-    story, tell, until,
+    Cluster, LIMIT, Load, MINUTE, Played, Stage, Witness, check_truth, check_truth_of_any_life,
+    comes_true, story, tell, until,
 };
 use etcd::Consistency;
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -127,7 +127,7 @@ fn a_class_that_cannot_expand_is_named_and_everything_else_goes_on() -> Played {
             "spec.storage.storageClassName",
             "cannot move between classes",
         ])?;
-        comes_true(&cluster, 3, "3.6.16").await.map(drop)
+        check_truth(&cluster, 3, "3.6.16").await
     })
 }
 
@@ -155,7 +155,7 @@ fn with_when_stopped_delete_a_stop_ends_the_data_and_a_start_is_a_new_life() -> 
         ensure!(status.cluster_id != id, "the same cluster ID");
         ensure!(cluster.value("old").await?.is_none(), "an old key is there");
         let load = Load::start(&cluster).await?;
-        comes_true_in_any_life(&cluster, 3, "3.6.16").await?;
+        check_truth_of_any_life(&cluster, 3, "3.6.16").await?;
         load.finish().await.map(drop)
     })
 }
@@ -178,7 +178,7 @@ fn with_when_scaled_retain_volumes_stay_and_are_used_again_but_never_what_is_on_
             Ok(cluster.pods().await?.len() == 1)
         })
         .await?;
-        comes_true(&cluster, 1, "3.6.16").await?;
+        check_truth(&cluster, 1, "3.6.16").await?;
         ensure!(
             self::claims(&stage).await? == claims,
             "the claims are not the same"

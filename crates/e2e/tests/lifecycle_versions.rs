@@ -3,8 +3,7 @@
 use anyhow::{Result, ensure};
 use api::v1alpha1::status::Phase;
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Seen, Stage, Witness, check_truth, comes_true, story,
-    tell, until,
+    Cluster, LIMIT, Load, MINUTE, Played, Seen, Stage, Witness, check_truth, story, tell, until,
 };
 use serde_json::{Value, json};
 
@@ -51,7 +50,7 @@ fn a_jump_over_a_line_is_refused_unless_it_may_be_walked() -> Played {
         let refusal = stage.commands.patch("c", jump).await?;
         let words = refusal.refused_with(&["allowIntermediate"])?;
         tell(&format!("a jump is refused with: {}", words.trim()));
-        comes_true(&cluster, 3, "3.5.35").await?;
+        check_truth(&cluster, 3, "3.5.35").await?;
         let walk = json!({"version": "v3.7.3", "upgrade": {"allowIntermediate": true}});
         let seen = change(&cluster, &walk, 3, "3.7.3").await?;
         ensure!(

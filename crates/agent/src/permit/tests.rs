@@ -143,7 +143,7 @@ fn a_permit_carries_what_the_grant_said() {
         cluster_id: Some("c1".into()),
     };
     let start = Start::Fresh {
-        cluster_state: "existing",
+        joins: true,
         initial_cluster: "c-0=http://c-0:2380,c-1=http://c-1:2380".into(),
         token: "uid-1-2".into(),
     };
@@ -165,13 +165,7 @@ fn a_permit_carries_what_the_grant_said() {
             ..identity
         }
     );
-    assert!(matches!(
-        taken.start,
-        Start::Fresh {
-            cluster_state: "new",
-            ..
-        }
-    ));
+    assert!(matches!(taken.start, Start::Fresh { joins: false, .. }));
 
     let taken = started(permit(wait(State::OtherObject), &grant(resume("a1", "c1"))).unwrap());
     assert_eq!((taken.discard, taken.start), (false, Start::OnData));

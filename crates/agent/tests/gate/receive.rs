@@ -64,6 +64,30 @@ fn a_stop_ends_the_first_run() {
 }
 
 #[test]
+fn the_first_run_serves_no_client_that_others_know() {
+    let pod = Pod::new();
+    let record = pod.path("flags");
+    let line = format!("printf '%s\\n' \"$@\" end > {}; exit 7", record.display());
+    let mut flags = script(&line);
+    flags.push("--listen-client-urls=http://0.0.0.0:2379".into());
+    let agent = pod.start(Path::new(SHELL), &flags);
+    pod.grant(&pod.await_state(State::Empty).nonce, join(&pod));
+    agent.await_exit();
+    let flags = fs::read_to_string(&record).unwrap();
+    // Of a repeated flag etcd takes the last.
+    let last = flags
+        .lines()
+        .rfind(|flag| flag.starts_with("--listen-client-urls="));
+    let url = last.unwrap().split_once('=').unwrap().1;
+    assert!(url.starts_with("http://127.0.0.1:"), "{flags}");
+    assert!(!url.ends_with(":2379"), "{flags}");
+    let state = flags
+        .lines()
+        .find(|flag| flag.starts_with("--initial-cluster-state="));
+    assert_eq!(state, Some("--initial-cluster-state=existing"));
+}
+
+#[test]
 fn the_end_of_etcd_is_the_end_of_the_agent() {
     for (what, code) in [("exit 7", 7), ("kill -9 $$", 137)] {
         let pod = Pod::new();
