@@ -8,6 +8,7 @@ mod cgroups;
 mod clean;
 mod control_plane;
 mod cut;
+mod disk;
 mod health;
 mod images;
 mod network;
@@ -27,6 +28,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 
 pub(crate) use self::build::{CONTROL_PLANE_ETCD, ETCDS, KUBERNETES};
+pub(crate) use self::disk::warn_if_short;
 use self::images::Archive;
 use self::network::Node;
 pub(crate) use self::state::Layout;
@@ -150,6 +152,7 @@ fn up(layout: &Layout, nodes: u8, kubernetes: String) -> Result<()> {
         Some(_) => eprintln!("the cluster is not whole; starting what is missing"),
         None => {}
     }
+    disk::refuse_full(layout.cache())?;
     let images = build(layout, &wanted.kubernetes)?;
     network::refuse_conflict()?;
     layout.keep_settings(&wanted)?;
@@ -162,6 +165,17 @@ fn up(layout: &Layout, nodes: u8, kubernetes: String) -> Result<()> {
 fn add_images(layout: &Layout, settings: &Settings) -> Result<()> {
     let images = build(layout, &settings.kubernetes)?;
     Node::first(settings.nodes).try_for_each(|node| node::ensure_images(layout, node, &images))
+}
+
+/// Whether nothing of a cluster runs here, whatever an interrupted run left behind.
+pub(crate) fn is_down(layout: &Layout) -> Result<bool> {
+    Ok(match layout.settings()? {
+        None => true,
+        Some(present) if present.provider == Provider::Kind => false,
+        Some(_) => process::recorded(layout)?
+            .iter()
+            .all(|name| process::running(layout, name).is_none()),
+    })
 }
 
 /// The cluster that is up and whole; else a new one. What an interrupted run left behind would be blamed on the tests.

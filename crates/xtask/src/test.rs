@@ -44,7 +44,11 @@ pub(crate) fn run(layout: &Layout, context: Option<&str>, options: &Options) -> 
     let started = Instant::now();
     let mut bench = Bench::new(layout, context, options.deep);
     // Whoever asked for a single stage decides about the cluster himself.
-    let ours = options.stage.is_none() && !options.fast && is_down(layout, context)?;
+    let alone = options.stage.is_none() && !options.fast;
+    let ours = alone && context.is_none() && cluster::is_down(layout)?;
+    if alone {
+        cluster::warn_if_short(layout.cache())?;
+    }
     let mut laps = Vec::new();
     let mut failure = None;
     for stage in stages(options, context) {
@@ -59,7 +63,7 @@ pub(crate) fn run(layout: &Layout, context: Option<&str>, options: &Options) -> 
         diagnose::keep(layout, context);
     }
     let mut down_failed = None;
-    if ours && !options.keep && !is_down(layout, context)? {
+    if ours && !options.keep && layout.settings()?.is_some() {
         let down = || cluster::run(cluster::Command::Down, None);
         down_failed = timed(&mut laps, "down", down).err();
     }
@@ -107,10 +111,6 @@ fn stages(options: &Options, context: Option<&str>) -> Vec<Stage> {
         .filter(|stage| !(options.fast && stage.is_slow()))
         .filter(|stage| !(foreign && matches!(stage, Stage::Up | Stage::Deploy)))
         .collect()
-}
-
-fn is_down(layout: &Layout, context: Option<&str>) -> Result<bool> {
-    Ok(context.is_none() && layout.settings()?.is_none())
 }
 
 fn timed(laps: &mut Vec<Lap>, name: &'static str, work: impl FnOnce() -> Result<()>) -> Result<()> {

@@ -239,8 +239,9 @@ fn kubelet_config(layout: &Layout, node: Node) -> serde_json::Value {
         "resolvConf": "",
         "containerRuntimeEndpoint": format!("unix://{}", socket(layout, node).display()),
         "podLogsDir": layout.node(&node.name()).join("logs"),
-        // The nodes share the machine's disk: how full it is says nothing about them.
-        "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%", "memory.available": "100Mi"},
+        // The nodes share the machine's disk: how full it is says nothing about them, and an image that a kubelet throws
+        // away to make room, the pause image first, comes back from nowhere. 0 % and 100 % switch both off.
+        "evictionHard": {"nodefs.available": "0%", "imagefs.available": "0%", "memory.available": "100Mi"},
         "imageGCHighThresholdPercent": 100,
         // With the controller manager's short grace period, a lost node shows in seconds.
         "nodeStatusUpdateFrequency": "4s",
