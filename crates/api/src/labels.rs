@@ -30,6 +30,9 @@ pub const RECOVER_ANNOTATION: &str = "etcd.etcd.io/recover";
 pub const RESTARTED_AT_ANNOTATION: &str = "etcd.etcd.io/restartedAt";
 /// On a pod and its template: identity of the template.
 pub const TEMPLATE_ANNOTATION: &str = "etcd.etcd.io/template";
+/// On a pod: when it was last told of its grant, in seconds since 1970, and how often again. The agent does not read it; a
+/// new value makes the kubelet carry the grant into the pod, should it have been left behind.
+pub const TOLD_ANNOTATION: &str = "etcd.etcd.io/told";
 /// On the StatefulSet: the template that members were seen healthy on.
 pub const KEPT_TEMPLATE_ANNOTATION: &str = "etcd.etcd.io/proven-template";
 /// On every object but claims: identity of what we said when we applied it, so that something that is no longer said

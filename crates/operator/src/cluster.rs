@@ -133,6 +133,7 @@ fn log(decision: &Decision, outcome: &Outcome) {
             | Step::ExpandClaim { .. }
             | Step::OrphanPods { .. }
             | Step::TellRemoved { .. }
+            | Step::Remind { .. }
             | Step::Compact { .. }
             | Step::Defragment { .. }
             | Step::Disarm { .. }
@@ -168,6 +169,7 @@ fn name(step: &Step) -> &'static str {
         Step::ExpandClaim { .. } => "ExpandClaim",
         Step::OrphanPods { .. } => "OrphanPods",
         Step::TellRemoved { .. } => "TellRemoved",
+        Step::Remind { .. } => "Remind",
         Step::AddDebug { .. } => "AddDebug",
         Step::Compact { .. } => "Compact",
         Step::Defragment { .. } => "Defragment",

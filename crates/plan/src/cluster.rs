@@ -9,6 +9,7 @@ pub(crate) mod hang;
 pub(crate) mod maintain;
 pub(crate) mod membership;
 pub(crate) mod recover;
+pub(crate) mod remind;
 pub(crate) mod replace;
 mod resume;
 pub(crate) mod rollout;
@@ -63,10 +64,9 @@ const RULES: &[Rule] = &[
 
 /// The next step.
 pub fn decide(observed: &Observed) -> Decision {
-    RULES
-        .iter()
-        .find_map(|rule| rule(observed))
-        .unwrap_or_else(|| settled(observed))
+    let decision = RULES.iter().find_map(|rule| rule(observed));
+    let decision = decision.unwrap_or_else(|| settled(observed));
+    remind::remind(observed, decision)
 }
 
 fn deletion(observed: &Observed) -> Option<Decision> {

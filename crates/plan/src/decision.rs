@@ -6,7 +6,7 @@ use api::Reason;
 use gate::Grant;
 use manifests::Shape;
 
-use crate::observed::{Alarm, Latched};
+use crate::observed::{Alarm, Latched, Told};
 
 /// One step. Each has one small executor; there is nothing else the operator can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +123,15 @@ pub enum Step {
         uid: String,
         /// The members.
         members: Vec<u64>,
+    },
+    /// Tell a pod again of the grant that it carries.
+    Remind {
+        /// Ordinal of the pod.
+        ordinal: u32,
+        /// Its UID.
+        uid: String,
+        /// What is written beside the grant.
+        told: Told,
     },
     /// Forget every revision below this one.
     Compact {

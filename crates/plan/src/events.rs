@@ -65,16 +65,9 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             Reason::MemberPromoted,
             format!("promoted {} ({id:x}) to voter", name(ordinal)),
         ),
-        Step::RemoveMember { ordinal, id, .. } => (
-            Reason::MemberRemoved,
-            match observed.blank(*ordinal) {
-                Some(report) => {
-                    let lost = what_is_lost(report.state);
-                    format!("removed {} ({id:x}), which {lost}", name(ordinal))
-                }
-                None => format!("removed {} ({id:x})", name(ordinal)),
-            },
-        ),
+        Step::RemoveMember { ordinal, id, .. } => {
+            (Reason::MemberRemoved, lost(observed, *ordinal, *id))
+        }
         Step::RetireMember { ordinal, id } => {
             (Reason::MemberRemoved, removed(observed, *ordinal, *id))
         }
@@ -107,6 +100,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         | Step::ExpandClaim { .. }
         | Step::OrphanPods { .. }
         | Step::TellRemoved { .. }
+        | Step::Remind { .. }
         | Step::AddDebug { .. }
         | Step::Latch(_) => return None,
     };
@@ -115,6 +109,18 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         message,
         warning: false,
     })
+}
+
+/// Who was removed, and what it had lost.
+fn lost(observed: &Observed, ordinal: u32, id: u64) -> String {
+    let name = observed.member_name(ordinal);
+    match observed.blank(ordinal) {
+        Some(report) => {
+            let lost = what_is_lost(report.state);
+            format!("removed {name} ({id:x}), which {lost}")
+        }
+        None => format!("removed {name} ({id:x})"),
+    }
 }
 
 /// What was done for the database.

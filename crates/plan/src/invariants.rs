@@ -119,6 +119,10 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
             let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
             ensure(pod.uid == *uid, Violation::Unknown)
         }
+        Step::Remind { ordinal, uid, .. } => {
+            let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
+            ensure(pod.uid == *uid && pod.is_granted(), Violation::NotThisWait)
+        }
         Step::Compact { revision } => maintain::check_compact(observed, *revision),
         Step::Defragment { id, ordinal } => maintain::check_defragment(observed, *id, *ordinal),
         Step::Disarm { alarm } => maintain::check_disarm(observed, *alarm),

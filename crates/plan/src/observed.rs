@@ -7,6 +7,7 @@ mod leaving;
 mod memory;
 mod space;
 mod stall;
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,7 @@ pub use home::{Home, NodeState};
 pub use leaving::Leaving;
 pub use space::{Alarm, AlarmKind, Hash, Space};
 pub use stall::{Stall, Vitals, Watch, Writes, doubts};
+pub use told::Told;
 
 use crate::target::Target;
 
@@ -213,6 +215,8 @@ pub struct Pod {
     pub told_removed: Vec<u64>,
     /// The grant it carries.
     pub grant: Option<Grant>,
+    /// When it was told of it.
+    pub told: Option<Told>,
     /// Data of an earlier life than this is held back in it.
     pub fence: Option<u64>,
     /// What runs in it.
@@ -347,14 +351,6 @@ impl Pod {
             Process::Unknown => self.runs_nothing() && self.grant.is_none(),
             Process::Held(_) => self.grant.is_none(),
             Process::Starting | Process::Serving(_) => false,
-        }
-    }
-
-    /// It was let through for this very wait, but the wait has not ended as far as we can see.
-    pub fn is_granted(&self) -> bool {
-        match (&self.grant, self.held()) {
-            (Some(grant), Some(report)) => grant.nonce == report.nonce,
-            _other => false,
         }
     }
 }

@@ -43,6 +43,7 @@ fn commits(step: &Step) -> bool {
         | Step::Refuse
         | Step::Release
         | Step::ApplyObjects(_)
+        | Step::Remind { .. }
         | Step::MoveLeader { .. }
         | Step::Defragment { .. }
         | Step::RestartPod { .. }
@@ -448,6 +449,7 @@ fn the_random_scenes_reach_every_kind_of_step() {
         "expand",
         "orphan",
         "tell",
+        "remind",
         "compact",
         "defragment",
         "disarm",
@@ -487,6 +489,7 @@ fn kind(step: &Step) -> &'static str {
         Step::ExpandClaim { .. } => "expand",
         Step::OrphanPods { .. } => "orphan",
         Step::TellRemoved { .. } => "tell",
+        Step::Remind { .. } => "remind",
         Step::AddDebug { .. } => "debug",
         Step::Compact { .. } => "compact",
         Step::Defragment { .. } => "defragment",

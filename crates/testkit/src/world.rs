@@ -24,7 +24,7 @@ use api::v1alpha1::cluster::{OnQuorumLoss, Retention};
 use api::{EtcdClusterStatus, names};
 use gate::{Grant, Identity, Report};
 use jiff::{SignedDuration, Timestamp};
-use plan::observed::{Member, NodeState};
+use plan::observed::{Member, NodeState, Told};
 
 use crate::rng::Rng;
 
@@ -65,6 +65,8 @@ pub struct World {
     pub forgiving: bool,
     /// Where chance would decide, what is worst for us happens.
     pub contrary: bool,
+    /// Kubelets leave every grant behind until they are told again.
+    pub deaf: bool,
     /// Edits of the spec whose pods never start.
     pub bad_edits: BTreeSet<u32>,
     /// Most voters of the cluster that were away at once since this was last set to 0.
@@ -242,6 +244,8 @@ pub struct Pod {
     pub told_removed: Vec<u64>,
     /// The grant it carries.
     pub grant: Option<Grant>,
+    /// When it was told of it, in a world whose kubelets are [`World::deaf`].
+    pub told: Option<Told>,
     /// What runs in it.
     pub container: Container,
     /// Its node; `None` while no node takes it.
@@ -336,6 +340,7 @@ impl World {
             quiet: false,
             forgiving: false,
             contrary: false,
+            deaf: false,
             bad_edits: BTreeSet::new(),
             most_away: 0,
             tried: BTreeSet::new(),

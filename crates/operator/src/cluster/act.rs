@@ -43,7 +43,10 @@ pub async fn act(
             ordinal,
             pod_uid,
             grant,
-        } => grant::grant(cluster, *ordinal, pod_uid, grant, ctx).await,
+        } => grant::grant(cluster, (*ordinal, pod_uid), (grant, observed.now), ctx).await,
+        Step::Remind { ordinal, uid, told } => {
+            grant::remind(cluster, *ordinal, uid, *told, ctx).await
+        }
         Step::AddLearner { peer_url, .. } => members::add(observed, peer_url, cluster, ctx).await,
         Step::Promote { id, .. } => members::promote(observed, *id, cluster, ctx).await,
         Step::RestartPod { ordinal, uid } => {

@@ -23,7 +23,7 @@ use kube::runtime::watcher::Event;
 use operator::caches::Caches;
 use operator::cluster::{act, report};
 use operator::context::Context;
-use plan::observed::{Claim, Cluster, Etcd, Objects, Pod, Process};
+use plan::observed::{Claim, Cluster, Etcd, Objects, Pod, Process, Told};
 use plan::status::{self, Outcome};
 use plan::{Decision, Observed, Step};
 use serde_json::{Value, json};
@@ -129,6 +129,7 @@ fn held() -> Pod {
         template: String::new(),
         debug: false,
         told_removed: vec![],
+        told: None,
         grant: None,
         process: Process::Held(Report {
             protocol: gate::PROTOCOL,
@@ -241,6 +242,31 @@ async fn a_grant_is_an_annotation_on_exactly_the_pod_that_waits() {
         .as_str()
         .unwrap();
     assert!(text.contains(r#""nonce":"n1""#), "{text}");
+    let told = &body["metadata"]["annotations"]["etcd.etcd.io/told"];
+    assert_eq!(*told, Told::first(observed().now).to_string());
+}
+
+#[tokio::test]
+async fn whoever_is_told_again_keeps_its_grant() {
+    let (client, asked) = recorded(vec![(200, json!({"kind": "Pod", "apiVersion": "v1"}))]);
+    let mut observed = observed();
+    let pod = observed.pods.get_mut(&0).unwrap();
+    let Step::Grant { grant, .. } = grant() else {
+        unreachable!("it is one")
+    };
+    pod.grant = Some(grant);
+    let remind = decision(Step::Remind {
+        ordinal: 0,
+        uid: "pod-1".into(),
+        told: "7 1".parse().unwrap(),
+    });
+    let ctx = context(&client, vec![]);
+    let outcome = Box::pin(act::act(&cluster(), &observed, &remind, &ctx)).await;
+    assert_eq!(outcome, Outcome::Done);
+    let (_, path, body) = asked.lock().unwrap()[0].clone();
+    assert_eq!(path, "/api/v1/namespaces/prod/pods/db-0?");
+    let wanted = json!({"metadata": {"uid": "pod-1", "annotations": {"etcd.etcd.io/told": "7 1"}}});
+    assert_eq!(body, wanted);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use plan::Observed;
 use plan::observed::{
     Claim, Cluster, Etcd, Home, Latched, Member, MemberList, NodeState, Objects, Pod, Process,
-    Proven, Serving, format_id,
+    Proven, Serving, Told, format_id,
 };
 use plan::target::{Target, decide_target};
 
@@ -282,6 +282,9 @@ impl Scene {
                     debug: false,
                     told_removed: slot.told.then(|| member_id(ordinal)).into_iter().collect(),
                     grant: self.grant(ordinal, slot),
+                    // Of half of them, what they were told is written down.
+                    told: (ordinal % 2 == 0)
+                        .then(|| Told::first(Self::now() - SignedDuration::from_secs(slot.age))),
                     fence: slot.fenced.then_some(FENCE),
                     process: self.process((ordinal, slot), &ids, leader, templates),
                     stall: None,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use gate::Grant;
 use manifests::Shape;
-use plan::observed::Latched;
+use plan::observed::{Latched, Told};
 use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Observed, Step};
 
@@ -108,6 +108,7 @@ impl World {
             Step::RestartPod { .. }
             | Step::FreePod { .. }
             | Step::TellRemoved { .. }
+            | Step::Remind { .. }
             | Step::DeleteClaim { .. }
             | Step::ExpandClaim { .. }
             | Step::OrphanPods { .. } => self.touch(step),
@@ -143,6 +144,9 @@ impl World {
             } if self.is_pod(*ordinal, uid) => {
                 self.attempt(|world| world.tell_removed(*ordinal, members))?;
             }
+            Step::Remind { ordinal, uid, told } if self.is_pod(*ordinal, uid) => {
+                self.attempt(|world| world.tell(*ordinal, *told))?;
+            }
             Step::DeleteClaim { ordinal, uid } => return self.delete_exactly(*ordinal, uid),
             Step::ExpandClaim { ordinal, uid, size } => {
                 let claim = self.claims.get(ordinal).filter(|claim| claim.uid == *uid);
@@ -159,6 +163,12 @@ impl World {
 
     fn is_pod(&self, ordinal: u32, uid: &str) -> bool {
         self.pods.get(&ordinal).is_some_and(|pod| pod.uid == uid)
+    }
+
+    fn tell(&mut self, ordinal: u32, told: Told) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.told = Some(told);
+        }
     }
 
     fn tell_removed(&mut self, ordinal: u32, members: &[u64]) {
@@ -180,6 +190,7 @@ impl World {
         self.attempt(|world| {
             if let Some(pod) = world.pods.get_mut(&ordinal) {
                 pod.grant = Some(grant.clone());
+                pod.told = world.deaf.then(|| Told::first(world.now));
             }
         })?;
         Ok(Outcome::Done)

@@ -72,6 +72,7 @@ impl World {
             terminating: false,
             template: template.clone(),
             told_removed: Vec::new(),
+            told: None,
             grant: None,
             container: Container::Etcd(Process {
                 cluster: data.cluster,

@@ -83,6 +83,7 @@ impl World {
             owner: set.owner.clone(),
             template: set.template.clone(),
             told_removed: Vec::new(),
+            told: None,
             refuses: false,
             created: self.now,
             terminating: false,
@@ -119,10 +120,11 @@ impl World {
             Container::Down if pod.template.ungated => self.start_on_data(ordinal),
             Container::Down => self.look(ordinal),
             Container::Waiting(report) => {
+                let heard = !self.deaf || pod.told.is_some_and(|told| told.again > 0);
                 let grant = pod
                     .grant
                     .clone()
-                    .filter(|grant| grant.nonce == report.nonce);
+                    .filter(|grant| heard && grant.nonce == report.nonce);
                 if let Some(grant) = grant.filter(|grant| self.permits(ordinal, &report, grant)) {
                     self.obey(ordinal, &grant);
                 }

@@ -204,6 +204,7 @@ impl World {
                 debug: false,
                 told_removed: pod.told_removed.clone(),
                 grant: pod.grant.clone(),
+                told: pod.told,
                 fence: pod.template.fence,
                 process,
                 stall: None,

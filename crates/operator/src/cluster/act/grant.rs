@@ -1,11 +1,15 @@
 //! What the agent in a pod is told: annotations on exactly the pod that was seen.
 
+use std::collections::BTreeMap;
+
+use api::labels::TOLD_ANNOTATION;
 use api::{EtcdCluster, names};
 use gate::{GRANT_ANNOTATION, Grant, REMOVED_ANNOTATION};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use plan::observed::format_id;
+use plan::observed::{Told, format_id};
 use plan::status::Outcome;
 use serde_json::json;
 
@@ -15,9 +19,8 @@ use crate::context::Context;
 
 pub(super) async fn grant(
     cluster: &EtcdCluster,
-    ordinal: u32,
-    pod_uid: &str,
-    grant: &Grant,
+    (ordinal, pod_uid): (u32, &str),
+    (grant, now): (&Grant, Timestamp),
     ctx: &Context,
 ) -> Outcome {
     let (_, name) = place(cluster);
@@ -28,7 +31,21 @@ pub(super) async fn grant(
             return Outcome::Failed(format!("the grant of {pod} cannot be written: {error}"));
         }
     };
-    annotate(cluster, ordinal, pod_uid, (GRANT_ANNOTATION, &text), ctx).await
+    let told = Told::first(now).to_string();
+    let both = [(GRANT_ANNOTATION, text.as_str()), (TOLD_ANNOTATION, &told)];
+    annotate(cluster, ordinal, pod_uid, &both, ctx).await
+}
+
+/// Changes nothing but the time beside the grant, which makes the kubelet look at the pod.
+pub(super) async fn remind(
+    cluster: &EtcdCluster,
+    ordinal: u32,
+    pod_uid: &str,
+    told: Told,
+    ctx: &Context,
+) -> Outcome {
+    let told = told.to_string();
+    annotate(cluster, ordinal, pod_uid, &[(TOLD_ANNOTATION, &told)], ctx).await
 }
 
 /// Tells that the data of these members must never be read again.
@@ -41,23 +58,33 @@ pub(super) async fn tell_removed(
 ) -> Outcome {
     let ids: Vec<String> = members.iter().map(|id| format_id(*id)).collect();
     let ids = ids.join(",");
-    annotate(cluster, ordinal, pod_uid, (REMOVED_ANNOTATION, &ids), ctx).await
+    annotate(
+        cluster,
+        ordinal,
+        pod_uid,
+        &[(REMOVED_ANNOTATION, &ids)],
+        ctx,
+    )
+    .await
 }
 
 async fn annotate(
     cluster: &EtcdCluster,
     ordinal: u32,
     pod_uid: &str,
-    (name, text): (&str, &str),
+    texts: &[(&str, &str)],
     ctx: &Context,
 ) -> Outcome {
     let (namespace, cluster) = place(cluster);
     let pod = names::member(&cluster, ordinal);
     // The UID makes the API server refuse the write to a pod that took this one's name.
-    let body = json!({"metadata": {"uid": pod_uid, "annotations": {name: text}}});
+    let annotations: BTreeMap<_, _> = texts.iter().copied().collect();
+    let body = json!({"metadata": {"uid": pod_uid, "annotations": annotations}});
     let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
     let patched = pods
         .patch(&pod, &PatchParams::default(), &Patch::Merge(&body))
         .await;
-    outcome_of(&format!("the annotation {name} of pod {pod}"), patched)
+    let names: Vec<&str> = texts.iter().map(|(name, _)| *name).collect();
+    let names = names.join(", ");
+    outcome_of(&format!("the annotation {names} of pod {pod}"), patched)
 }

@@ -407,6 +407,7 @@ fn describe_pod(pod: &ApiPod, revision: Option<&str>) -> Pod {
             .filter_map(parse_id)
             .collect(),
         grant: grant.and_then(|text| serde_json::from_str(text).ok()),
+        told: annotation(labels::TOLD_ANNOTATION).and_then(|told| told.parse().ok()),
         fence: annotation(gate::FENCE_ANNOTATION).and_then(|fence| fence.parse().ok()),
         process: Process::Unknown,
         stall: None,
