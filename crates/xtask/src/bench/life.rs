@@ -4,6 +4,7 @@
 mod figures;
 
 use std::collections::BTreeMap;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -18,6 +19,9 @@ use crate::live::{Watch, text};
 /// How soon a rolling restart must begin; an operator that does not know of it never begins.
 const BEGIN: Duration = Duration::from_secs(10);
 const THREE: usize = 3;
+/// etcd itself removes nobody before the others have been connected to the leader for five seconds, so a cluster that was
+/// just grown is not what is measured.
+const CONNECTED: Duration = Duration::from_secs(6);
 
 /// Measures and prints.
 pub(super) fn measure(target: &Target, version: &str, rounds: u8) -> Result<()> {
@@ -87,6 +91,7 @@ impl<'a, 'b> Life<'a, 'b> {
         self.settle()?;
 
         let writer = self.place.writer()?;
+        sleep(CONNECTED);
         let (shrunk, ending) = self.shrink()?;
         measured.add(Figure::Shrink, shrunk);
         measured.add_ending(Figure::Shrink, ending);
