@@ -9,7 +9,7 @@ pub(crate) mod hang;
 pub(crate) mod maintain;
 pub(crate) mod membership;
 pub(crate) mod recover;
-pub(crate) mod remind;
+mod remind;
 pub(crate) mod replace;
 mod resume;
 pub(crate) mod rollout;

@@ -2,6 +2,7 @@
 
 use gate::{Action, Grant, State};
 use jiff::SignedDuration;
+use plan::invariants::{self, Violation};
 use plan::observed::{Observed, Told, format_id};
 use plan::{Decision, Step, decide};
 use testkit::run::killed_at_every_write;
@@ -68,6 +69,22 @@ fn telling_again_has_an_end() {
         Step::Remind { told, .. } if told.again == 10
     ));
     assert_eq!(decide(&unheard(3, 10)).step, Step::Wait);
+}
+
+#[test]
+fn nobody_is_told_of_a_grant_that_is_not_for_its_wait() {
+    let mut observed = unheard(3, 0);
+    let step = decide(&observed).step;
+    assert_eq!(invariants::check(&observed, &step), Ok(()));
+    for pod in observed.pods.values_mut() {
+        if let Some(grant) = &mut pod.grant {
+            "another".clone_into(&mut grant.nonce);
+        }
+    }
+    let refused = invariants::check(&observed, &step);
+    assert_eq!(refused, Err(Violation::NotThisWait));
+    let next = decide(&observed).step;
+    assert!(!matches!(next, Step::Remind { .. }), "{next:?}");
 }
 
 #[test]

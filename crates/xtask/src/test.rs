@@ -44,9 +44,9 @@ pub(crate) fn run(layout: &Layout, context: Option<&str>, options: &Options) -> 
     let started = Instant::now();
     let mut bench = Bench::new(layout, context, options.deep);
     // Whoever asked for a single stage decides about the cluster himself.
-    let alone = options.stage.is_none() && !options.fast;
-    let ours = alone && context.is_none() && cluster::is_down(layout)?;
-    if alone {
+    let whole = options.stage.is_none() && !options.fast;
+    let ours = whole && context.is_none() && cluster::is_down(layout)?;
+    if whole {
         cluster::warn_if_short(layout.cache())?;
     }
     let mut laps = Vec::new();

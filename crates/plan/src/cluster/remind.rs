@@ -44,7 +44,7 @@ pub(super) fn remind(observed: &Observed, decision: Decision) -> Decision {
 }
 
 /// What it was told, if telling it again can help.
-pub(crate) fn may_be_told(pod: &Pod) -> Option<Told> {
+fn may_be_told(pod: &Pod) -> Option<Told> {
     let told = pod.told.filter(|told| told.again < ENOUGH)?;
     (pod.is_granted() && !pod.terminating).then_some(told)
 }
