@@ -1,0 +1,34 @@
+//! Every test of the rules in one binary: it is linked once, and its tests run side by side whatever file they are in.
+
+mod adopt;
+mod exhaustive;
+mod guards;
+mod model;
+mod model_mutants;
+mod mutants;
+mod mutants_all;
+mod mutants_change;
+mod mutants_hang;
+mod mutants_heal;
+mod mutants_space;
+mod properties;
+mod properties_change;
+mod properties_dark;
+mod properties_space;
+mod remind;
+mod status;
+mod status_change;
+mod status_space;
+mod target;
+mod worlds;
+mod worlds_adopt;
+mod worlds_change;
+mod worlds_hang;
+mod worlds_heal;
+mod worlds_lines;
+mod worlds_recover;
+mod worlds_rollback;
+mod worlds_shrink;
+mod worlds_space;
+mod worlds_volumes;
+mod worlds_zones;
