@@ -29,7 +29,7 @@ pub use predecessor::Predecessor;
 pub use remains::nothing_is_left;
 pub use schema::without_rules;
 pub use stage::{Case, Stage};
-pub use story::{Failed, Played, deep, story, tell};
+pub use story::{Failed, Played, deep, skipped, story, tell};
 pub use truth::{check_truth, check_truth_of_any_life, comes_true};
 pub use volumes::{database, on_volume};
 pub use wait::{MINUTE, stays, until};

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use self::counts::Counts;
+use self::counts::{Counts, Total};
 use self::stage::{Bench, Stage};
 use crate::cluster::{self, Layout};
 
 /// What to run.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Also what takes long: 4096 cases per property, the slow stories of e2e
+    /// Also what takes long: 100,000 cases per property, from a new seed, the slow stories of e2e
     #[arg(long)]
     deep: bool,
     /// Only what needs no cluster
@@ -39,7 +39,7 @@ struct Lap {
     verdict: &'static str,
 }
 
-/// Runs the stages; the last line on stdout is `N passed, N failed`.
+/// Runs the stages; the last line on stdout is `N passed, N failed, N skipped`.
 pub(crate) fn run(layout: &Layout, context: Option<&str>, options: &Options) -> Result<ExitCode> {
     let started = Instant::now();
     let mut bench = Bench::new(layout, context, options.deep);
@@ -91,8 +91,15 @@ fn report(stage: &str, error: &anyhow::Error) {
 
 /// The closing line. A run that failed never ends with `0 failed`, whatever the tests said.
 fn close(counts: &Counts, failed_stages: usize) -> ExitCode {
-    let (passed, failed) = counts.total();
-    println!("{passed} passed, {} failed", failed.max(failed_stages));
+    let Total {
+        passed,
+        failed,
+        skipped,
+    } = counts.total();
+    println!(
+        "{passed} passed, {} failed, {skipped} skipped",
+        failed.max(failed_stages)
+    );
     if failed + failed_stages == 0 {
         ExitCode::SUCCESS
     } else {

@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::Write,
     os::unix::{
         fs::{PermissionsExt, chown},
         process::CommandExt,
@@ -91,8 +90,7 @@ fn files_of_root_are_adopted_by_another_user_through_their_group() {
         let (mut member, status) = Member::founded(&etcd);
         let directory = member.pod.directory.path();
         if chown(directory, Some(0), None).is_err() {
-            let note = "skipped: only root can try what another user may do";
-            writeln!(std::io::stderr(), "{note}").unwrap();
+            crate::support::skipped("only root can try what another user may do");
             return;
         }
         member.make_old();

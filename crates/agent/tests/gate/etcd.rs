@@ -2,21 +2,18 @@
 
 use std::{
     fs,
-    io::Write,
     path::{Path, PathBuf},
 };
 
 use gate::{Action, State};
 use serde_json::{Value, json};
 
-use crate::support::{Pod, Process, await_some, free_port, get, request};
+use crate::support::{Pod, Process, await_some, free_port, get, request, skipped};
 
 /// The binaries that `ETCD_BINARIES` names; none, said aloud, when it is unset.
 pub(crate) fn binaries() -> Vec<PathBuf> {
     let Some(directory) = std::env::var_os("ETCD_BINARIES") else {
-        // Past the test harness, which would swallow it.
-        let note = "skipped: ETCD_BINARIES is unset, so nothing was tried with a real etcd";
-        writeln!(std::io::stderr(), "{note}").unwrap();
+        skipped("ETCD_BINARIES is not set");
         return Vec::new();
     };
     let directory = Path::new(&directory);

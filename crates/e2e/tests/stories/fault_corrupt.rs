@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, MINUTE, Played, Stage, comes_true, database, stays, story, tell, until};
+use e2e::{
+    Cluster, MINUTE, Played, Stage, comes_true, database, skipped, stays, story, tell, until,
+};
 use etcd::Consistency;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::DeleteParams;
@@ -25,7 +27,7 @@ fn a_member_whose_data_went_bad_is_found_by_etcd_and_replaced() -> Played {
         let victim = ["c-0", "c-1", "c-2"].into_iter().find(|m| *m != leader);
         let victim = victim.context("everybody leads")?;
         let Some(database) = database(&cluster, victim).await? else {
-            tell("SKIPPED: the volumes are not on this machine");
+            skipped("the volumes are not on this machine");
             return Ok(());
         };
         let old = cluster.member(victim).await?.status().await?.member_id;
@@ -64,7 +66,7 @@ fn where_no_majority_agrees_nothing_is_touched_until_somebody_decides() -> Playe
         let others: Vec<&str> = all.into_iter().filter(|m| *m != leader).collect();
         for (victim, letter) in others.iter().zip([*b"A", *b"B"]) {
             let Some(database) = database(&cluster, victim).await? else {
-                tell("SKIPPED: the volumes are not on this machine");
+                skipped("the volumes are not on this machine");
                 return Ok(());
             };
             until("the word is in the file", MINUTE, || async {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{LIMIT, Load, MINUTE, Played, comes_true, story, tell, until};
+use e2e::{LIMIT, Load, MINUTE, Played, comes_true, skipped, story, tell, until};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::json;
@@ -24,7 +24,7 @@ fn a_process_that_answers_nothing_is_restarted_by_kubernetes() -> Played {
         let pod = cluster.pods().await?.remove(victim).context("no pod")?;
         let uid = pod.uid().context("no UID")?;
         let Some(process) = etcd_of(&uid)? else {
-            tell("SKIPPED: the pods are not on this machine");
+            skipped("the pods are not on this machine");
             return Ok(());
         };
         let load = Load::start(&cluster).await?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use api::labels;
-use e2e::{Cluster, MINUTE, Played, Stage, check_truth, story, tell, until};
+use e2e::{Cluster, MINUTE, Played, Stage, check_truth, skipped, story, tell, until};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -80,7 +80,7 @@ fn five_members_of_3_7_become_ready() -> Played {
 #[test]
 fn seven_and_nine_members_become_ready() -> Played {
     if !e2e::deep() {
-        tell("SKIPPED: E2E_DEEP is not set");
+        skipped("E2E_DEEP is not set");
         return Ok(());
     }
     story(|stage| async move {

@@ -28,7 +28,7 @@ macro_rules! on_every_version {
                 async fn $story() {
                     match crate::process::binary($version) {
                         Some(binary) => crate::$room::$story(binary).await,
-                        None => println!("SKIPPED: ETCD_BINARIES is not set"),
+                        None => crate::process::skipped(),
                     }
                 }
             )*
@@ -49,7 +49,7 @@ macro_rules! on_every_pair {
                 async fn $story() {
                     let binaries = [$newer, $older].map(crate::process::binary);
                     let [Some(newer), Some(older)] = binaries else {
-                        println!("SKIPPED: ETCD_BINARIES is not set");
+                        crate::process::skipped();
                         return;
                     };
                     crate::$room::$story(newer, older).await;

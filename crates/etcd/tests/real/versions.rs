@@ -151,7 +151,7 @@ pub(crate) async fn the_older_minor_does_not_start_before_the_data_is_ready(
 async fn a_cluster_of_3_5_reaches_3_7_one_minor_at_a_time() {
     let binaries = ["3.5.35", "3.6.16", "3.7.3"].map(crate::process::binary);
     let [Some(v3_5), Some(v3_6), Some(v3_7)] = binaries else {
-        println!("SKIPPED: ETCD_BINARIES is not set");
+        crate::process::skipped();
         return;
     };
     let mut trio = Trio::new(&v3_5).await;

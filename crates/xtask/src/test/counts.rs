@@ -1,47 +1,72 @@
-//! Counting tests from what `cargo test` prints. Each test binary counts once: when a later stage runs it again with
-//! more around it, its new result takes the place of the old.
+//! Counting tests from what `cargo test` prints. A test binary that a later stage runs again, with more around it, counts
+//! once: its new result takes the place of the old. A test that says `SKIPPED: …` has proved nothing, whatever the test
+//! runner says of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Passed and failed tests by test binary.
+/// Passed, failed and skipped tests by test binary.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    current: String,
-    results: BTreeMap<String, (usize, usize)>,
+    part: &'static str,
+    current: (&'static str, String),
+    said_skipped: BTreeSet<String>,
+    results: BTreeMap<(&'static str, String), Total>,
+}
+
+/// How many tests ended how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Total {
+    pub(super) passed: usize,
+    pub(super) failed: usize,
+    pub(super) skipped: usize,
 }
 
 impl Counts {
+    /// What is read from here on is a part of its test binaries that no other stage runs, and is added to the others.
+    pub(super) fn begin_part(&mut self, part: &'static str) {
+        self.part = part;
+    }
+
     /// Takes in one line of output.
     pub(super) fn read(&mut self, line: &str) {
         let line = line.trim();
         if line.starts_with("Running ") || line.starts_with("Doc-tests ") {
-            line.clone_into(&mut self.current);
+            self.current = (self.part, line.to_owned());
+            self.said_skipped.clear();
         } else if let Some(result) = line.strip_prefix("test result: ") {
             let count = |what: &str| number_before(result, what).unwrap_or_default();
-            let result = (count("passed"), count("failed"));
-            self.results.insert(self.current.clone(), result);
+            let skipped = std::mem::take(&mut self.said_skipped).len();
+            let total = Total {
+                passed: count("passed").saturating_sub(skipped),
+                failed: count("failed"),
+                skipped: skipped + count("ignored"),
+            };
+            self.results.insert(self.current.clone(), total);
+        } else if let Some((_, said)) = line.split_once("SKIPPED: ") {
+            // With one thread it stands behind `test name ... `. It names its test, which may say it more than once.
+            let test = said.split_once(": ").map_or(said, |(test, _)| test);
+            self.said_skipped.insert(test.to_owned());
         }
     }
 
     /// Counts something that is no test binary as one test.
     pub(super) fn add(&mut self, name: &str, passed: bool) {
-        let result = (usize::from(passed), usize::from(!passed));
-        self.results.insert(name.to_owned(), result);
-    }
-
-    /// Takes back the results of these test binaries, whose tests only said that they were skipped.
-    pub(super) fn forget(&mut self, names: &[String]) {
-        let is_one = |binary: &str| {
-            let of = |name| binary.contains(&format!("tests/{name}"));
-            names.iter().any(of)
+        let total = Total {
+            passed: usize::from(passed),
+            failed: usize::from(!passed),
+            skipped: 0,
         };
-        self.results.retain(|binary, _| !is_one(binary));
+        self.results.insert((self.part, name.to_owned()), total);
     }
 
-    /// Passed and failed, of all binaries.
-    pub(super) fn total(&self) -> (usize, usize) {
-        let add = |sum: (usize, usize), one: &(usize, usize)| (sum.0 + one.0, sum.1 + one.1);
-        self.results.values().fold((0, 0), add)
+    /// The sum over all binaries.
+    pub(super) fn total(&self) -> Total {
+        let add = |sum: Total, one: &Total| Total {
+            passed: sum.passed + one.passed,
+            failed: sum.failed + one.failed,
+            skipped: sum.skipped + one.skipped,
+        };
+        self.results.values().fold(Total::default(), add)
     }
 }
 
@@ -56,8 +81,15 @@ fn number_before(text: &str, word: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn read(lines: &[&str]) -> (usize, usize) {
-        let mut counts = Counts::default();
+    fn total(passed: usize, failed: usize, skipped: usize) -> Total {
+        Total {
+            passed,
+            failed,
+            skipped,
+        }
+    }
+
+    fn read(counts: &mut Counts, lines: &[&str]) -> Total {
         for line in lines {
             counts.read(line);
         }
@@ -66,25 +98,36 @@ mod tests {
 
     #[test]
     fn results_are_summed_over_binaries() {
-        let total = read(&[
-            "     Running unittests src/lib.rs (target/debug/deps/api-1)",
-            "test a ... ok",
-            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s",
-            "   Doc-tests api",
-            "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
-        ]);
-        assert_eq!(total, (13, 2));
+        let sum = read(
+            &mut Counts::default(),
+            &[
+                "     Running unittests src/lib.rs (target/debug/deps/api-1)",
+                "test a ... ok",
+                "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s",
+                "   Doc-tests api",
+                "test result: FAILED. 1 passed; 2 failed; 3 ignored; 0 measured; 0 filtered out",
+            ],
+        );
+        assert_eq!(sum, total(13, 2, 3));
     }
 
     #[test]
-    fn what_was_skipped_does_not_count() {
-        let mut counts = Counts::default();
-        counts.read("     Running tests/admit_schema.rs (target/debug/deps/admit_schema-1)");
-        counts.read("test result: ok. 3 passed; 0 failed; 0 ignored");
-        counts.read("     Running tests/streams.rs (target/debug/deps/streams-1)");
-        counts.read("test result: ok. 5 passed; 0 failed; 0 ignored");
-        counts.forget(&["admit_schema".to_owned()]);
-        assert_eq!(counts.total(), (5, 0));
+    fn what_was_skipped_did_not_pass() {
+        let sum = read(
+            &mut Counts::default(),
+            &[
+                "     Running tests/stories/main.rs (target/debug/deps/stories-1)",
+                "SKIPPED: admit::first: E2E is not set",
+                "test admit::first ... ok",
+                "test admit::second ... SKIPPED: admit::second: only root may",
+                "SKIPPED: admit::second: only root may",
+                "ok",
+                "test result: ok. 3 passed; 0 failed; 0 ignored",
+                "     Running tests/streams.rs (target/debug/deps/streams-1)",
+                "test result: ok. 5 passed; 0 failed; 0 ignored",
+            ],
+        );
+        assert_eq!(sum, total(6, 0, 2));
     }
 
     #[test]
@@ -92,17 +135,37 @@ mod tests {
         let mut counts = Counts::default();
         counts.add("chaos", true);
         counts.add("something else", false);
-        assert_eq!(counts.total(), (1, 1));
+        assert_eq!(counts.total(), total(1, 1, 0));
     }
 
     #[test]
     fn a_binary_that_runs_again_counts_once() {
-        let total = read(&[
-            "     Running tests/real/main.rs (target/debug/deps/real-1)",
-            "test result: ok. 24 passed; 0 failed; 0 ignored",
-            "     Running tests/real/main.rs (target/debug/deps/real-1)",
-            "test result: FAILED. 23 passed; 1 failed; 0 ignored",
-        ]);
-        assert_eq!(total, (23, 1));
+        let sum = read(
+            &mut Counts::default(),
+            &[
+                "     Running tests/real/main.rs (target/debug/deps/real-1)",
+                "SKIPPED: v3_5::a: ETCD_BINARIES is not set",
+                "test result: ok. 24 passed; 0 failed; 0 ignored",
+                "     Running tests/real/main.rs (target/debug/deps/real-1)",
+                "test result: FAILED. 23 passed; 1 failed; 0 ignored",
+            ],
+        );
+        assert_eq!(sum, total(23, 1, 0));
+    }
+
+    #[test]
+    fn a_part_that_a_later_stage_runs_is_added() {
+        let mut counts = Counts::default();
+        let stories = "     Running tests/stories/main.rs (target/debug/deps/stories-1)";
+        read(
+            &mut counts,
+            &[stories, "test result: ok. 80 passed; 0 failed"],
+        );
+        counts.begin_part("alone");
+        let sum = read(
+            &mut counts,
+            &[stories, "test result: ok. 9 passed; 1 failed"],
+        );
+        assert_eq!(sum, total(89, 1, 0));
     }
 }

@@ -5,16 +5,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 
 use super::counts::Counts;
 use super::stream::run_counted;
 use crate::chaos;
 use crate::cluster::{self, ETCDS, Layout, Target};
-use crate::deploy::{deploy, root};
+use crate::deploy::deploy;
 use crate::generate::generate;
 use crate::tidy::tidy;
-use crate::tools::output;
 
 /// One stage. The variants are documented for `--help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -48,10 +46,16 @@ pub(super) enum Stage {
 }
 
 /// Test binaries that do more when they are given real etcds.
-const REAL_ETCD: &[&str] = &["real", "gate"];
+const REAL_ETCD: &str = "--workspace --test real --test gate";
 
-/// Test binaries of e2e that take the operator or a node away from everybody.
+/// The user stories. All of the workspace takes part, so that features and therefore builds are those of `unit`.
+const STORIES: &str = "--workspace --test stories";
+
+/// Modules of stories that take the operator or a node away from all the others.
 const DISRUPTIVE: [&str; 2] = ["lifecycle_operator", "fault_node"];
+
+/// How many stories run side by side.
+const STORIES_AT_ONCE: u8 = 3;
 
 /// What the stages work with.
 pub(super) struct Bench<'a> {
@@ -129,6 +133,10 @@ impl Stage {
 
     pub(super) fn run(self, bench: &mut Bench<'_>) -> Result<()> {
         let layout = bench.layout;
+        let is_part = self == Self::E2eAlone;
+        bench
+            .counts
+            .begin_part(if is_part { self.name() } else { "" });
         match self {
             Self::Fmt => bench.cargo("fmt --all --check", &[]),
             Self::Clippy => bench.cargo(
@@ -147,13 +155,13 @@ impl Stage {
             }
             Self::Etcd => {
                 let binaries = ("ETCD_BINARIES", etcd_binaries(layout)?.into_os_string());
-                bench.cargo_test(&selection(REAL_ETCD), "", &[binaries])
+                bench.cargo_test(REAL_ETCD, "", &[binaries])
             }
             Self::Generate => generate(layout, true),
             Self::Up => cluster::ensure_fresh(layout),
             Self::Deploy => deploy(layout, &bench.target()?, &[]).map(drop),
-            Self::E2e => bench.e2e("--test-threads=3", |name| !is_disruptive(name)),
-            Self::E2eAlone => bench.e2e("--test-threads=1", is_disruptive),
+            Self::E2e => bench.e2e(&side_by_side()),
+            Self::E2eAlone => bench.e2e(&alone()),
             Self::Chaos => bench.chaos(),
         }
     }
@@ -198,22 +206,12 @@ impl Bench<'_> {
     }
 
     fn unit(&mut self) -> Result<()> {
-        self.cargo_test("--workspace", "", &[])?;
-        let mut skipped = stories()?;
-        skipped.extend(REAL_ETCD.iter().map(|name| (*name).to_owned()));
-        self.counts.forget(&skipped);
-        Ok(())
+        self.cargo_test("--workspace", "", &[])
     }
 
-    fn e2e(&mut self, options: &str, wanted: fn(&str) -> bool) -> Result<()> {
-        let stories: Vec<String> = stories()?.into_iter().filter(|name| wanted(name)).collect();
-        if stories.is_empty() {
-            eprintln!("no such stories yet");
-            return Ok(());
-        }
-        let selection = selection(&stories);
+    fn e2e(&mut self, options: &str) -> Result<()> {
         let mut command = self.target()?.command(env!("CARGO"));
-        self.test_words(&mut command, &selection, options);
+        self.test_words(&mut command, STORIES, options);
         command.env("E2E", "1");
         run_counted(command, &mut self.counts)
     }
@@ -232,41 +230,17 @@ impl Bench<'_> {
     }
 }
 
-/// Test binaries by name. All of the workspace takes part, so that features and therefore builds are those of `unit`.
-fn selection(names: &[impl AsRef<str>]) -> String {
-    let names = names
-        .iter()
-        .map(|name| format!(" --test {}", name.as_ref()));
-    names.fold("--workspace".to_owned(), |all, name| all + &name)
+/// Options for the stories that leave each other alone.
+fn side_by_side() -> String {
+    let skip = |options: String, module: &str| format!("{options} --skip {module}");
+    DISRUPTIVE
+        .into_iter()
+        .fold(format!("--test-threads={STORIES_AT_ONCE}"), skip)
 }
 
-fn is_disruptive(story: &str) -> bool {
-    DISRUPTIVE.iter().any(|prefix| story.starts_with(prefix))
-}
-
-/// The test binaries of e2e.
-fn stories() -> Result<Vec<String>> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo
-        .args(["metadata", "--format-version", "1", "--no-deps"])
-        .current_dir(root());
-    let metadata: Value = serde_json::from_str(&output(&mut cargo)?)?;
-    let list = |value: &Value, key: &str| {
-        let list = value.get(key).and_then(Value::as_array).cloned();
-        list.unwrap_or_default()
-    };
-    let is_test = |target: &Value| list(target, "kind").iter().any(|kind| kind == "test");
-    let mut names = Vec::new();
-    for package in list(&metadata, "packages") {
-        if package.get("name").is_some_and(|name| name == "e2e") {
-            let targets = list(&package, "targets").into_iter().filter(is_test);
-            names.extend(
-                targets.filter_map(|target| Some(target.get("name")?.as_str()?.to_owned())),
-            );
-        }
-    }
-    names.sort();
-    Ok(names)
+/// Options for the others.
+fn alone() -> String {
+    format!("--test-threads=1 {}", DISRUPTIVE.join(" "))
 }
 
 /// A directory with `3.5.35/etcd`, its etcdutl beside it, and so on, as the tests want it.
