@@ -33,7 +33,7 @@ macro_rules! reasons {
 reasons! {
     /// Everything is as the spec asks.
     AsExpected,
-    /// Size 0: no member runs, the data is kept.
+    /// Size 0: no member runs. The data is kept, unless `storage.claimPolicy.whenStopped` is `Delete`.
     Stopped,
     /// A quorum of voters is healthy.
     QuorumHealthy,
@@ -136,9 +136,9 @@ reasons! {
     AlarmDisarmed,
     /// A pod was let through the gate.
     MemberGranted,
-    /// A backup was taken.
+    /// A backup was taken. Not used by this release.
     BackupCreated,
-    /// A backup failed.
+    /// A backup failed. Not used by this release.
     BackupFailed,
 }
 

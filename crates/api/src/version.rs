@@ -96,6 +96,11 @@ impl EtcdVersion {
         }
     }
 
+    /// `--experimental-compact-hash-check-enabled` exists; earlier releases exit when they are given a flag they do not know.
+    pub fn compares_hashes_at_compactions(self) -> bool {
+        self.minor > 5 || self.patch >= 5
+    }
+
     /// `/livez` and `/readyz` exist.
     pub fn has_health_paths(self) -> bool {
         self.minor > 5 || self.patch >= 11

@@ -13,7 +13,6 @@ use crate::stage::Stage;
 use crate::wait::{MINUTE, until};
 
 const NAME: &str = "c";
-const ETCD: &str = "quay.io/coreos/etcd:v3.5.35";
 const BUSYBOX: &str = "localhost/busybox:1";
 /// Ends when it is asked to.
 const POLITE: &str = "trap 'exit 0' TERM; while true; do sleep 1; done";
@@ -80,12 +79,14 @@ impl Predecessor {
             )
             .await?;
         let cluster = stage.cluster(NAME);
-        let uid = cluster.get().await?.metadata.uid.context("no UID")?;
+        let object = cluster.get().await?;
+        let uid = object.metadata.uid.context("no UID")?;
+        let version = object.spec.version.context("no version")?;
         let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
             service(&uid, "client", &json!({"type": "ClusterIP", "ports": [port("client", 2379)]})),
             service(&uid, "peer", &json!({"clusterIP": "None", "publishNotReadyAddresses": true, "ports": [port("peer", 2380)]})),
             config(&uid),
-            set(&uid, &stage.namespace, sidecar),
+            set(&uid, &version, &stage.namespace, sidecar),
         ]});
         let create = ["create", "-f", "-"];
         let objects = objects.to_string();
@@ -178,7 +179,8 @@ fn domain(namespace: &str) -> String {
 fn labels(component: &str) -> Value {
     json!({"app.kubernetes.io/name": "etcd", "app.kubernetes.io/instance": NAME,
         "app.kubernetes.io/component": component, "app.kubernetes.io/managed-by": "etcd-operator",
-        "app.kubernetes.io/version": "v3.5.35", "etcd.etcd.io/cluster": NAME})
+        "app.kubernetes.io/version": "v3.5.35",
+        "etcd.etcd.io/cluster": NAME})
 }
 
 fn selector() -> Value {
@@ -210,7 +212,7 @@ fn config(uid: &str) -> Value {
         "data": {"etcd.conf": "name: $(ETCD_NAME)\ndata-dir: /data\n"}})
 }
 
-fn set(uid: &str, namespace: &str, sidecar: &str) -> Value {
+fn set(uid: &str, version: &str, namespace: &str, sidecar: &str) -> Value {
     let mounts = json!([{"name": "data", "mountPath": "/data"}, {"name": "etcd-config", "mountPath": "/etc/etcd"}]);
     let hostname =
         json!({"name": "HOSTNAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
@@ -218,7 +220,7 @@ fn set(uid: &str, namespace: &str, sidecar: &str) -> Value {
     let init = json!({"name": "etcd-init", "image": BUSYBOX, "command": ["sh", "-c", CONFIGURE],
         "env": [hostname, {"name": "DOMAIN", "value": domain(namespace)}], "volumeMounts": mounts,
         "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"cpu": "100m", "memory": "64Mi"}}});
-    let etcd = json!({"name": "etcd", "image": ETCD, "command": ["/usr/local/bin/etcd", "--config-file=/etc/etcd/etcd.conf"],
+    let etcd = json!({"name": "etcd", "image": format!("quay.io/coreos/etcd:{version}"), "command": ["/usr/local/bin/etcd", "--config-file=/etc/etcd/etcd.conf"],
         "env": [hostname], "volumeMounts": mounts,
         "ports": [{"name": "client", "containerPort": 2379}, {"name": "peer", "containerPort": 2380}],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}},

@@ -42,7 +42,7 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent) -> Vec<String> {
     if intent.version.allows_many_learners() {
         command.push(format!("--max-learners={MAX_LEARNERS}"));
         command.push(format!("--{FEATURE_GATES}={}", feature_gates(intent)));
-    } else {
+    } else if intent.version.compares_hashes_at_compactions() {
         command.push("--experimental-compact-hash-check-enabled=true".to_owned());
     }
     // The last word on a flag counts, so what a user adds comes last.

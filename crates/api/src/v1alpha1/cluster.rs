@@ -65,12 +65,14 @@ pub use crate::v1alpha1::storage::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdClusterSpec {
-    /// Number of members: odd, at most 9. 0 stops the cluster and keeps its data. An even number is
+    /// Number of members: odd, at most 9. 0 stops the cluster; its data is kept unless
+    /// `storage.claimPolicy.whenStopped` is `Delete`. An even number is
     /// refused: it adds a member that can fail without tolerating one more failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<i32>,
-    /// etcd release to run, such as `v3.6.16`; the leading `v` may be left out. The lines 3.5, 3.6 and
-    /// 3.7 are supported.
+    /// etcd release to run, such as `v3.6.16`; the leading `v` may be left out. The minor versions
+    /// 3.5, 3.6 and 3.7 are supported. An object that is created again to resume kept data should name the version that the
+    /// data was written with, because the default may be older.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Image repository, without a tag.
@@ -165,14 +167,15 @@ pub struct Recovery {
     /// deleted, or bears the taint `node.kubernetes.io/out-of-service`, is not waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_patience_seconds: Option<i32>,
-    /// What to do when so many members are gone for good that no quorum can return. `Ask`, the default, tells what is
-    /// left and how to go on with it. `FromSurvivor` goes on by itself, with the member that has the longest log, once
-    /// the cluster has been down for a minute and the volume or the node of every missing member is proved to be gone.
+    // Schemas of optional enums carry the description of the enum, so that is where the text is.
+    /// What to do when so many members are gone for good that no quorum can return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_quorum_loss: Option<OnQuorumLoss>,
 }
 
-/// Who decides when no quorum can return.
+/// What to do when so many members are gone for good that no quorum can return. `Ask`, the default, says what is
+/// left and how to go on with it. `FromSurvivor` goes on by itself, with the member that has the longest log, once
+/// the cluster has been down for a minute and the volume or the node of every missing member is proved to be gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OnQuorumLoss {
     /// A person.
@@ -197,27 +200,27 @@ pub struct Tls {
     /// The main switch. `false` means plaintext, whatever the other fields say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// TLS between clients and members.
+    /// TLS between clients and members. Not in this release: refused in a new object, without effect in a stored one.
     #[serde(
         rename = "clientTLSEnabled",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub client_tls_enabled: Option<bool>,
-    /// TLS between members.
+    /// TLS between members. Not in this release: refused in a new object, without effect in a stored one.
     #[serde(
         rename = "peerTLSEnabled",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub peer_tls_enabled: Option<bool>,
-    /// Certificates are issued by the operator.
+    /// Certificates issued by the operator. Not in this release: refused in a new object, without effect in a stored one.
     #[serde(rename = "autoTLS", default, skip_serializing_if = "Option::is_none")]
     pub auto_tls: Option<bool>,
-    /// Secret with `tls.crt` and `tls.key`.
+    /// Secret with `tls.crt` and `tls.key`. Not read by this release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_secret: Option<String>,
-    /// Secret with `ca.crt`.
+    /// Secret with `ca.crt`. Not read by this release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_secret: Option<String>,
 }

@@ -95,7 +95,7 @@ struct NamedImage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Probes {
-    /// Until etcd has loaded its data: every 5 s, for an hour.
+    /// Until etcd has loaded its data: every second, 3600 times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup: Option<ProbePatience>,
     /// Whether it must be restarted: every 10 s, after six failures. Never needs a quorum.

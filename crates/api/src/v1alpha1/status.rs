@@ -39,7 +39,7 @@ pub struct EtcdClusterStatus {
     /// Lowest etcd release that a member runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// When the last backup was taken.
+    /// When the last backup was taken. Never set by this release, which takes no backups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_backup_time: Option<Time>,
     /// When this status last changed.
@@ -160,7 +160,7 @@ pub enum Phase {
     Stopped,
     /// Quorum is being recovered.
     Recovering,
-    /// Data is being restored from a backup.
+    /// Data is being restored from a backup. Not used by this release.
     Restoring,
 }
 

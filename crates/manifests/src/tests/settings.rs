@@ -32,6 +32,18 @@ const EVERYTHING: &str = r#"{
     }
 }"#;
 
+/// etcd exits when it is given a flag that it does not know.
+#[test]
+fn releases_before_3_5_5_are_not_given_a_flag_that_they_do_not_know() {
+    let flags = |version: &str| pod(&format!(r#"{{"version":"{version}"}}"#)).to_string();
+    for version in ["3.5.3", "3.5.4"] {
+        assert!(!flags(version).contains("compact-hash-check"), "{version}");
+    }
+    for version in ["3.5.5", "3.5.35"] {
+        assert!(flags(version).contains("compact-hash-check"), "{version}");
+    }
+}
+
 fn pod(spec: &str) -> Value {
     let objects = build_objects(&owner(), &intent(spec), &shape(3), "operator:1").unwrap();
     template(&objects).clone()

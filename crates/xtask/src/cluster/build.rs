@@ -16,8 +16,9 @@ use crate::tools::output;
 
 pub(crate) const KUBERNETES: &str = "1.36.3";
 pub(crate) const ETCDS: [&str; 3] = ["3.5.35", "3.6.16", "3.7.3"];
-/// Earlier releases of a line, for upgrades within it. They are images only; no test runs on their programs.
-pub(crate) const EARLIER_ETCDS: [&str; 1] = ["3.6.14"];
+/// Earlier releases: one to upgrade from within a minor version, and the one that the predecessor ran by default. They
+/// are images only; no test runs on their programs.
+pub(crate) const EARLIER_ETCDS: [&str; 2] = ["3.5.21", "3.6.14"];
 /// The etcd below the API server, and the etcdctl in the shell's PATH.
 pub(crate) const CONTROL_PLANE_ETCD: &str = "3.6.16";
 pub(crate) const COREDNS: &str = "1.14.7";
