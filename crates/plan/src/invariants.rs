@@ -3,8 +3,11 @@
 //! sentences, not from the rules, so that a mistake has to be made twice.
 
 mod change;
+mod departed;
+mod facts;
 mod hang;
 mod maintain;
+mod proof;
 mod recover;
 mod replace;
 
@@ -12,11 +15,12 @@ use api::v1alpha1::status::JoinIntent;
 use gate::{Action, State};
 use thiserror::Error;
 
-use crate::cluster::membership::{
-    MAX_LAG, has_room_for_a_learner, initial_cluster, is_listed_everywhere,
-};
+use self::departed::Departure;
 use crate::decision::Step;
-use crate::observed::{Member, MemberList, Observed, Pod, parse_id, quorum};
+use crate::observed::{Latched, Member, MemberList, Observed, Pod, parse_id, quorum};
+
+/// Entries that a learner may be behind the leader when it gets a vote.
+const MAX_LAG: u64 = 1000;
 
 /// A step that must not be taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -121,7 +125,8 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         }
         Step::Remind { ordinal, uid, .. } => {
             let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
-            ensure(pod.uid == *uid && pod.is_granted(), Violation::NotThisWait)
+            let waits = pod.uid == *uid && facts::is_granted(pod);
+            ensure(waits, Violation::NotThisWait)
         }
         Step::Compact { revision } => maintain::check_compact(observed, *revision),
         Step::Defragment { id, ordinal } => maintain::check_defragment(observed, *id, *ordinal),
@@ -142,7 +147,7 @@ fn ensure(holds: bool, otherwise: Violation) -> Result<(), Violation> {
     if holds { Ok(()) } else { Err(otherwise) }
 }
 
-fn check_latch(observed: &Observed, new: &crate::observed::Latched) -> Result<(), Violation> {
+fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     let old = &observed.cluster.latched;
     ensure(new.incarnation >= old.incarnation, Violation::Forgets)?;
     if old.ending && !new.ending {
@@ -189,8 +194,7 @@ fn check_join(observed: &Observed, join: &JoinIntent) -> Result<(), Violation> {
     let waits = |(ordinal, pod): &(&u32, &Pod)| {
         observed.member_name(**ordinal) == join.member
             && pod.uid == join.pod_uid
-            && observed
-                .blank(**ordinal)
+            && facts::without_data(observed, **ordinal)
                 .is_some_and(|report| report.nonce == join.nonce)
     };
     let (ordinal, _) = observed
@@ -198,10 +202,8 @@ fn check_join(observed: &Observed, join: &JoinIntent) -> Result<(), Violation> {
         .iter()
         .find(waits)
         .ok_or(Violation::NotThisWait)?;
-    ensure(
-        observed.member_of(*ordinal).is_none(),
-        Violation::GrantedBefore,
-    )
+    let listed = facts::member_of(observed, *ordinal).is_some();
+    ensure(!listed, Violation::GrantedBefore)
 }
 
 fn check_grant(
@@ -244,7 +246,7 @@ fn check_grant(
             };
             let mut members = list.members.iter();
             let removed = !members.any(|member| Some(member.id) == id);
-            let runs = id.is_some_and(|id| observed.serving_as(id).is_some());
+            let runs = id.is_some_and(|id| facts::serving_as(observed, id).is_some());
             ensure(!runs, Violation::GrantedBefore)?;
             ensure(!removed, Violation::DataBeforeMember)
         }
@@ -274,22 +276,15 @@ fn check_join_grant(
     };
     let report = pod.held().ok_or(Violation::Unknown)?;
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
-    let member = observed
-        .member_of(ordinal)
-        .ok_or(Violation::WrongMemberList)?;
-    ensure(
-        observed.may_join(ordinal, pod, report),
-        Violation::GrantedBefore,
-    )?;
-    ensure(
-        member.is_unstarted() && member.learner,
-        Violation::GrantedBefore,
-    )?;
-    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    let member = facts::member_of(observed, ordinal).ok_or(Violation::WrongMemberList)?;
+    let admitted = facts::is_admitted(observed, ordinal, pod, report);
+    let fresh = facts::never_started(member) && member.learner;
+    ensure(admitted && fresh, Violation::GrantedBefore)?;
+    ensure(facts::no_grant_is_open(observed), Violation::OpenGrant)?;
     let exact = parse_id(member_id) == Some(member.id)
         && parse_id(cluster_id) == Some(list.cluster_id)
-        && *given == initial_cluster(observed, list, ordinal)
-        && is_listed_everywhere(observed, list);
+        && facts::is_initial_cluster(observed, list, (ordinal, given))
+        && facts::all_voters_agree_on(observed, list);
     ensure(exact, Violation::WrongMemberList)?;
     let of_another = |data: &gate::Data| parse_id(&data.cluster_id) != Some(list.cluster_id);
     let free = match report.state {
@@ -299,27 +294,35 @@ fn check_join_grant(
             observed.cluster.latched.recovery.is_none()
                 && report.data.as_ref().is_some_and(of_another)
         }
-        State::OtherObject | State::Unidentified => observed.is_foreign(ordinal, report),
-        State::Mismatch => observed.is_not_its_own(ordinal, report),
+        State::OtherObject | State::Unidentified | State::Mismatch => {
+            facts::is_not_its_own(observed, ordinal, report)
+        }
     };
     ensure(free, Violation::LastCopy)?;
     // What is moved aside is not the last copy while a quorum of others is healthy.
-    let others = observed.healthy_voters() >= quorum(list.voters().count());
-    ensure(!*discard || others, Violation::LastCopy)
+    ensure(
+        !*discard || facts::has_quorum(observed, list),
+        Violation::LastCopy,
+    )
 }
 
 fn check_add(observed: &Observed, ordinal: u32, peer_url: &str) -> Result<(), Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
-    let report = observed.blank(ordinal).ok_or(Violation::Unknown)?;
-    let unlisted = observed.member_of(ordinal).is_none() && observed.peer_url(ordinal) == peer_url;
-    ensure(unlisted, Violation::WrongMemberList)?;
+    let report = facts::without_data(observed, ordinal).ok_or(Violation::Unknown)?;
+    let unlisted = facts::member_of(observed, ordinal).is_none();
     ensure(
-        observed.may_join(ordinal, pod, report),
-        Violation::GrantedBefore,
+        unlisted && observed.peer_url(ordinal) == peer_url,
+        Violation::WrongMemberList,
     )?;
-    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
-    ensure(has_room_for_a_learner(observed, list), Violation::Learner)
+    let admitted = facts::is_admitted(observed, ordinal, pod, report);
+    ensure(admitted, Violation::GrantedBefore)?;
+    ensure(facts::no_grant_is_open(observed), Violation::OpenGrant)?;
+    let first = list.learners().next().is_none();
+    ensure(
+        first || facts::can_have_many_learners(observed, list),
+        Violation::Learner,
+    )
 }
 
 fn check_promote(observed: &Observed, id: u64) -> Result<(), Violation> {
@@ -329,15 +332,15 @@ fn check_promote(observed: &Observed, id: u64) -> Result<(), Violation> {
         .find(|learner| learner.id == id)
         .ok_or(Violation::Learner)?;
     // It counts from now on, so it must be known to take part, and so must enough of the others.
-    ensure(observed.is_healthy(member), Violation::Unknown)?;
-    ensure(!observed.is_away(member), Violation::Quorum)?;
-    let (healthy, voters) = (observed.healthy_voters(), list.voters().count());
-    let after = quorum(voters.saturating_add(1));
-    ensure(healthy.saturating_add(1) >= after, Violation::Quorum)?;
-    let learner = observed.serving_as(id).ok_or(Violation::Unknown)?;
-    let leader = observed
-        .leader()
-        .and_then(|leader| observed.serving_as(leader));
+    let healthy = facts::is_healthy(observed, list, member);
+    ensure(healthy, Violation::Unknown)?;
+    ensure(!facts::is_away(observed, member), Violation::Quorum)?;
+    let healthy = facts::healthy_voters(observed, list).saturating_add(1);
+    let after = quorum(list.voters().count().saturating_add(1));
+    ensure(healthy >= after, Violation::Quorum)?;
+    let learner = facts::serving_as(observed, id).ok_or(Violation::Unknown)?;
+    let leader = facts::leader(observed);
+    let leader = leader.and_then(|leader| facts::serving_as(observed, leader));
     let head = leader.ok_or(Violation::Unknown)?.raft_index;
     ensure(
         head.saturating_sub(learner.applied_index) <= MAX_LAG,
@@ -348,15 +351,12 @@ fn check_promote(observed: &Observed, id: u64) -> Result<(), Violation> {
 fn check_remove(observed: &Observed, id: u64, ordinal: u32, nonce: &str) -> Result<(), Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
-    let report = observed
-        .blank(ordinal)
-        .filter(|report| report.nonce == nonce)
-        .ok_or(Violation::Unknown)?;
-    ensure(
-        !observed.may_join(ordinal, pod, report),
-        Violation::NotThisWait,
-    )?;
-    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    let report = facts::without_data(observed, ordinal);
+    let report = report.filter(|report| report.nonce == nonce);
+    let report = report.ok_or(Violation::Unknown)?;
+    let admitted = facts::is_admitted(observed, ordinal, pod, report);
+    ensure(!admitted, Violation::NotThisWait)?;
+    ensure(facts::no_grant_is_open(observed), Violation::OpenGrant)?;
     ensure(keeps_quorum(observed, list, id), Violation::Quorum)
 }
 
@@ -366,7 +366,8 @@ fn check_heir(observed: &Observed, to: u64) -> Result<(), Violation> {
         .voters()
         .find(|voter| voter.id == to)
         .ok_or(Violation::Learner)?;
-    ensure(observed.is_healthy(heir), Violation::Quorum)
+    let healthy = facts::is_healthy(observed, list, heir);
+    ensure(healthy, Violation::Quorum)
 }
 
 fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violation> {
@@ -376,12 +377,10 @@ fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violat
         .intent
         .as_ref()
         .map_or(u32::MAX, |intent| intent.size);
-    let written = observed.leaving().any(|leaving| {
-        leaving.ordinal == ordinal && parse_id(&leaving.intent.member_id) == Some(id)
-    });
-    let replaced = observed.leaving().any(|leaving| {
-        leaving.intent.replaced.is_some() && parse_id(&leaving.intent.member_id) == Some(id)
-    });
+    let mut written = Departure::all(observed).filter(|leaves| leaves.id == Some(id));
+    let replaced = Departure::all(observed)
+        .any(|leaves| leaves.id == Some(id) && leaves.intent.replaced.is_some());
+    let written = written.any(|leaves| leaves.ordinal == ordinal);
     if replaced && ordinal < size {
         return replace::check_removal(observed, list, id, ordinal);
     }
@@ -389,21 +388,21 @@ fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violat
         written && ordinal >= size && size > 0,
         Violation::NotAskedFor,
     )?;
-    let open = observed.open_grant();
-    let own = open == Some(ordinal) && replace::is_dead(observed, ordinal);
-    ensure(open.is_none() || own, Violation::OpenGrant)?;
+    let dead = replace::is_dead(observed, ordinal);
+    let mut open = facts::open_grants(observed).filter(|open| !(dead && *open == ordinal));
+    ensure(open.next().is_none(), Violation::OpenGrant)?;
     // Of those who stay everybody is well; who is dead and not asked for either does not stay.
     let dead = |voter: &Member| {
         let superfluous = observed.ordinal_of(voter).filter(|n| *n >= size);
         superfluous.is_some_and(|n| replace::is_dead(observed, n))
             && keeps_quorum(observed, list, id)
     };
+    let well = |voter: &Member| {
+        facts::is_healthy(observed, list, voter) && !facts::is_away(observed, voter)
+    };
     let mut others = list.voters().filter(|voter| voter.id != id);
-    ensure(
-        others.all(|v| (observed.is_healthy(v) && !observed.is_away(v)) || dead(v)),
-        Violation::Quorum,
-    )?;
-    ensure(observed.leader() != Some(id), Violation::Quorum)?;
+    ensure(others.all(|v| well(v) || dead(v)), Violation::Quorum)?;
+    ensure(facts::leader(observed) != Some(id), Violation::Quorum)?;
     ensure(list.voters().any(|voter| voter.id != id), Violation::Quorum)
 }
 
@@ -411,23 +410,18 @@ fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violat
 fn check_delete(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Violation> {
     if observed.cluster.latched.ending {
         let claim = observed.claims.get(&ordinal).ok_or(Violation::Unknown)?;
-        ensure(observed.has_used(claim), Violation::LastCopy)?;
+        let ours = facts::is_of_this_object(observed, claim);
+        ensure(ours, Violation::LastCopy)?;
         return ensure(observed.pods.is_empty(), Violation::LastCopy);
     }
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
-    let mut leaving = observed.leaving();
-    let written = leaving.any(|leaving| {
-        leaving.ordinal == ordinal
-            && leaving.intent.claim_uid == uid
-            && leaving.listed == Some(false)
+    let written = Departure::all(observed).any(|leaves| {
+        leaves.ordinal == ordinal && leaves.intent.claim_uid == uid && leaves.has_left(observed)
     });
     ensure(written, Violation::DataBeforeMember)?;
-    let listed = observed.member_of(ordinal).is_some();
+    let listed = facts::member_of(observed, ordinal).is_some();
     ensure(!listed, Violation::DataBeforeMember)?;
-    ensure(
-        observed.healthy_voters() >= quorum(list.voters().count()),
-        Violation::LastCopy,
-    )
+    ensure(facts::has_quorum(observed, list), Violation::LastCopy)
 }
 
 /// Without this member the healthy voters still are a quorum, of the voters as they are and as they
@@ -435,7 +429,7 @@ fn check_delete(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Viol
 fn keeps_quorum(observed: &Observed, list: &MemberList, id: u64) -> bool {
     let healthy = list
         .voters()
-        .filter(|v| v.id != id && observed.is_healthy(v))
+        .filter(|v| v.id != id && facts::is_healthy(observed, list, v))
         .count();
     let rest = list.voters().filter(|v| v.id != id).count();
     healthy >= quorum(list.voters().count()) && healthy >= quorum(rest)

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of the house that no compiler knows. It only reads, and every finding says where it is,
 //! what is wrong and what to do about it.
 
+mod checker;
 mod length;
 mod links;
 mod rooms;
@@ -87,6 +88,7 @@ pub(crate) fn tidy() -> Result<()> {
     findings.extend(strays(&sources));
     findings.extend(words::check(&sources));
     findings.extend(links::check(&sources));
+    findings.extend(checker::check(&sources));
     findings.extend(rooms::check()?);
     findings.sort();
     for Finding { place, what, hint } in &findings {

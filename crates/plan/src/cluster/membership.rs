@@ -236,7 +236,7 @@ fn add(observed: &Observed, list: &MemberList) -> Option<Decision> {
 
 /// A second learner only where every member is seen on 3.6 or later: the limit is enforced where entries
 /// are applied.
-pub(crate) fn has_room_for_a_learner(observed: &Observed, list: &MemberList) -> bool {
+fn has_room_for_a_learner(observed: &Observed, list: &MemberList) -> bool {
     list.learners().next().is_none() || many_learners(observed, list)
 }
 
@@ -307,7 +307,7 @@ pub(super) fn starting(observed: &Observed, ordinal: u32) -> Decision {
 /// late would give it the ID of one that was removed, so each one must be *seen* to list exactly what the list says. One
 /// that does not answer us may well answer the joiner. A learner does not tell its view: whoever it misleads waits at
 /// the gate with an ID that nobody lists, and joins anew.
-pub(crate) fn is_listed_everywhere(observed: &Observed, list: &MemberList) -> bool {
+fn is_listed_everywhere(observed: &Observed, list: &MemberList) -> bool {
     let ids: BTreeSet<u64> = list.members.iter().map(|member| member.id).collect();
     list.voters().all(|voter| {
         let view = observed
@@ -339,7 +339,7 @@ fn join_grant(
 
 /// Exactly the member list. etcd matches by URL; names only have to differ, and the joiner's must be
 /// its own.
-pub(crate) fn initial_cluster(observed: &Observed, list: &MemberList, joiner: u32) -> String {
+fn initial_cluster(observed: &Observed, list: &MemberList, joiner: u32) -> String {
     let entries = list.members.iter().flat_map(|member| {
         let name = match observed.ordinal_of(member) {
             Some(ordinal) if ordinal == joiner || member.is_unstarted() => {

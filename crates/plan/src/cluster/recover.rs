@@ -17,7 +17,7 @@ use crate::cluster::{bootstrap, describe, patience};
 use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{Latched, NodeState, Observed, Pod, Process, Serving, format_id, parse_id};
 
-pub(crate) use evidence::{is_gone_for_good, is_proved};
+use evidence::{is_gone_for_good, is_proved};
 use excuse::{excused, is_excused, is_homeless};
 
 /// Seconds for which a cluster must have been dark before the operator goes on by itself.
@@ -167,7 +167,7 @@ fn another_life(observed: &Observed, cluster_id: String) -> Latched {
 }
 
 /// It is proved that nothing of what was chosen can ever serve.
-pub(crate) fn is_lost(observed: &Observed, survivor: &Survivor) -> bool {
+fn is_lost(observed: &Observed, survivor: &Survivor) -> bool {
     let ordinal = api::names::ordinal(&observed.cluster.name, &survivor.member);
     ordinal.is_some_and(|ordinal| {
         let claim = observed.claims.get(&ordinal);
@@ -271,7 +271,7 @@ fn remains<'a>(pod: &'a Pod, recovery: &RecoveryIntent) -> Option<&'a Data> {
 
 /// The longest log wins; of equals one that had a vote, because etcd does not go on from what a learner has; then the
 /// lowest ordinal.
-pub(crate) fn most_advanced(observed: &Observed, recovery: &RecoveryIntent) -> Option<u32> {
+fn most_advanced(observed: &Observed, recovery: &RecoveryIntent) -> Option<u32> {
     let all = observed.pods.iter().filter_map(|(ordinal, pod)| {
         let data = remains(pod, recovery)?;
         let log = (data.term, data.index);
@@ -283,7 +283,7 @@ pub(crate) fn most_advanced(observed: &Observed, recovery: &RecoveryIntent) -> O
 
 /// Whoever holds more of the lost cluster than `chosen` does, and cannot go on with it: it was never let through under
 /// this object, so its agent knows no fence.
-pub(crate) fn longer_elsewhere(
+fn longer_elsewhere(
     observed: &Observed,
     recovery: &RecoveryIntent,
     chosen: Option<u32>,
@@ -433,11 +433,7 @@ pub(super) fn complete(observed: &Observed) -> Option<Decision> {
     Some(Decision::act(Step::Latch(latched), Reason::Recovering, why))
 }
 
-/// The cluster that the chosen survivor serves, if it is not the old one.
-pub(crate) fn founded(observed: &Observed) -> Option<u64> {
-    founder(observed).map(|(_, serving)| serving.cluster_id)
-}
-
+/// The chosen survivor and the cluster that it serves, if that is not the old one.
 fn founder(observed: &Observed) -> Option<(&Survivor, &Serving)> {
     let latched = &observed.cluster.latched;
     let recovery = latched.recovery.as_ref()?;

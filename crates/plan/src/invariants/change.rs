@@ -3,8 +3,9 @@
 use api::v1alpha1::cluster::Retention;
 use manifests::Template;
 
-use super::{Violation, ensure, hang};
-use crate::observed::{Latched, Observed, Pod, Process, parse_id, quorum};
+use super::departed::Departure;
+use super::{Violation, ensure, facts, hang};
+use crate::observed::{Latched, Member, Observed, Pod, Process, parse_id, quorum};
 
 /// Pods that are made anew get what is proven; anything else only for a trial that was written down.
 pub(super) fn check_template(observed: &Observed, template: Template) -> Result<(), Violation> {
@@ -70,10 +71,10 @@ pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Viol
             && match &observed.etcd.members {
                 Some(list) => list.voters().any(|voter| {
                     let this = pod.serving().map(|serving| serving.member_id) == Some(voter.id);
-                    this && observed.is_healthy(voter)
+                    this && facts::is_healthy(observed, list, voter)
                 }),
                 // Without a quorum no more can be had than that it comes up.
-                None => pod.process != Process::Unknown && !observed.is_led(),
+                None => pod.process != Process::Unknown && !facts::is_led(observed),
             }
     };
     ensure(observed.pods.values().any(runs), Violation::Unproven)
@@ -107,17 +108,18 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
     ensure(pod.uid == uid, Violation::Unknown)?;
     let latched = &observed.cluster.latched;
-    if pod.runs_nothing() || (latched.cluster_id.is_none() && pod.is_unstarted()) {
+    let unformed = latched.cluster_id.is_none();
+    if facts::cannot_start(pod) || (unformed && facts::has_never_run(pod)) {
         return Ok(());
     }
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
-    let Some(member) = observed.member_of(ordinal) else {
-        return ensure(pod.is_unstarted(), Violation::Unknown);
+    let Some(member) = facts::member_of(observed, ordinal) else {
+        return ensure(facts::has_never_run(pod), Violation::Unknown);
     };
     if hang::is_written(observed, uid) {
         return hang::check_restart(observed, member);
     }
-    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    ensure(facts::no_grant_is_open(observed), Violation::OpenGrant)?;
     ensure(
         !list.learners().any(|learner| learner.id != member.id),
         Violation::Learner,
@@ -126,19 +128,20 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
     let others = || list.voters().filter(|voter| voter.id != member.id);
     let held = pod.held().is_some();
     ensure(
-        held || !others().any(|voter| observed.is_away(voter)),
+        held || !others().any(|voter| facts::is_away(observed, voter)),
         Violation::Quorum,
     )?;
-    let healthy = others().filter(|voter| observed.is_healthy(voter)).count();
+    let is_healthy = |voter: &&Member| facts::is_healthy(observed, list, voter);
+    let healthy = others().filter(is_healthy).count();
     let alone = voters == 1 && !member.learner;
     ensure(alone || healthy >= quorum(voters), Violation::Quorum)?;
     // A member that is well goes only while all the others are.
-    let well = observed.is_healthy(member) && !member.learner;
+    let well = is_healthy(&member) && !member.learner;
     ensure(
         !well || healthy.saturating_add(1) == voters,
         Violation::Quorum,
     )?;
-    let leads = observed.leader() == Some(member.id);
+    let leads = facts::leader(observed) == Some(member.id);
     ensure(alone || !leads, Violation::Quorum)?;
     // Written down first, so that a late look leads to nobody else's restart.
     let written = latched
@@ -178,10 +181,10 @@ fn check_line(observed: &Observed, template: &str) -> Result<(), Violation> {
         let ordinal = observed.ordinal_of(member);
         let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
         // Its data was ready when it tried in vain.
-        if pod.is_some_and(|pod| pod.runs_nothing() && pod.template != proven.template) {
+        if pod.is_some_and(|pod| facts::cannot_start(pod) && pod.template != proven.template) {
             continue;
         }
-        let serving = observed.serving_as(member.id).ok_or(Violation::Unknown)?;
+        let serving = facts::serving_as(observed, member.id).ok_or(Violation::Unknown)?;
         let runs = serving.version.ok_or(Violation::Unknown)?.minor;
         // 3.5 does not tell.
         let format = serving.storage.unwrap_or(5);
@@ -203,7 +206,7 @@ pub(super) fn check_downgrade(observed: &Observed, to: Option<u8>) -> Result<(),
     let all = list
         .members
         .iter()
-        .all(|member| observed.is_healthy(member) && !observed.is_away(member));
+        .all(|m| facts::is_healthy(observed, list, m) && !facts::is_away(observed, m));
     let Some(to) = to else {
         return Ok(());
     };
@@ -211,7 +214,7 @@ pub(super) fn check_downgrade(observed: &Observed, to: Option<u8>) -> Result<(),
     // A member two lines above the data would be thrown out of its own cluster.
     let above = to.saturating_add(1);
     let next = list.members.iter().all(|member| {
-        let serving = observed.serving_as(member.id);
+        let serving = facts::serving_as(observed, member.id);
         serving.is_some_and(|s| s.version.is_some_and(|version| version.minor == above))
     });
     ensure(next, Violation::Line)
@@ -227,11 +230,11 @@ pub(super) fn check_told(
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
     ensure(pod.uid == uid, Violation::Unknown)?;
     let removed = |id: &u64| {
-        observed.leaving().any(|leaving| {
-            leaving.ordinal == ordinal
-                && leaving.claim.is_some()
-                && leaving.listed == Some(false)
-                && parse_id(&leaving.intent.member_id) == Some(*id)
+        Departure::all(observed).any(|leaves| {
+            leaves.ordinal == ordinal
+                && leaves.id == Some(*id)
+                && leaves.has_left(observed)
+                && leaves.claim(observed).is_some()
         })
     };
     // Whoever once voted and is listed no more can never come back under its ID.

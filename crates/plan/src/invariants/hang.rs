@@ -1,6 +1,6 @@
 //! What must hold for members that hang: a restart before a replacement, and a healthy quorum of the others for both.
 
-use super::{Violation, ensure, keeps_quorum};
+use super::{Violation, ensure, facts, keeps_quorum};
 use crate::observed::{Latched, Member, Observed, parse_id};
 
 /// Written down is only who is seen to hang, in the pod that it hangs in: the next pod of that name is the proof that it
@@ -12,7 +12,7 @@ pub(super) fn check_written(observed: &Observed, new: &Latched) -> Result<(), Vi
         let id = parse_id(&intent.member_id);
         let member = list.voters().find(|voter| Some(voter.id) == id);
         let member = member.ok_or(Violation::Unknown)?;
-        ensure(observed.hangs(member).is_some(), Violation::Unknown)?;
+        ensure(facts::hangs(observed, member), Violation::Unknown)?;
         let ordinal = observed.ordinal_of(member).ok_or(Violation::Unknown)?;
         let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
         let exact = pod.uid == intent.pod_uid && observed.member_name(ordinal) == intent.member;
@@ -35,10 +35,10 @@ pub(super) fn is_written(observed: &Observed, uid: &str) -> bool {
 /// One that hangs takes no part, so a quorum of the others is enough; but nothing else is under way.
 pub(super) fn check_restart(observed: &Observed, member: &Member) -> Result<(), Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
-    ensure(observed.hangs(member).is_some(), Violation::Unknown)?;
-    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    ensure(facts::hangs(observed, member), Violation::Unknown)?;
+    ensure(facts::no_grant_is_open(observed), Violation::OpenGrant)?;
     ensure(
-        list.learners().all(Member::is_unstarted),
+        list.learners().all(facts::never_started),
         Violation::Learner,
     )?;
     // Whoever was written down for a restart is back from it, on what is proven.
@@ -53,7 +53,7 @@ pub(super) fn check_restart(observed: &Observed, member: &Member) -> Result<(), 
     });
     ensure(back, Violation::NotAskedFor)?;
     let mut others = list.voters().filter(|voter| voter.id != member.id);
-    let away = others.any(|voter| observed.is_away(voter));
+    let away = others.any(|voter| facts::is_away(observed, voter));
     ensure(!away, Violation::Quorum)?;
     ensure(keeps_quorum(observed, list, member.id), Violation::Quorum)
 }
@@ -63,9 +63,9 @@ pub(super) fn hangs_again(observed: &Observed, id: u64, ordinal: u32) -> bool {
     let Some(pod) = observed.pods.get(&ordinal) else {
         return false;
     };
-    let member = observed.member_of(ordinal).filter(|m| m.id == id);
+    let member = facts::member_of(observed, ordinal).filter(|m| m.id == id);
     let hung = &observed.cluster.latched.hung;
-    member.is_some_and(|member| observed.hangs(member).is_some())
+    member.is_some_and(|member| facts::hangs(observed, member))
         && hung
             .iter()
             .any(|intent| parse_id(&intent.member_id) == Some(id) && intent.pod_uid != pod.uid)

@@ -1,7 +1,8 @@
 //! What must hold for the upkeep of the database: history has a floor, one file at a time, and no alarm goes before its
 //! cause.
 
-use super::{Violation, ensure};
+use super::departed::Departure;
+use super::{Violation, ensure, facts};
 use crate::observed::{Alarm, AlarmKind, Hash, Latched, MemberList, Observed, Serving, quorum};
 
 /// Revisions that nobody may forget.
@@ -10,15 +11,13 @@ const FLOOR: u64 = 1000;
 /// All voters take part and are here, and nothing else is under way.
 fn check_quiet(observed: &Observed) -> Result<&MemberList, Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
-    ensure(observed.open_grant().is_none(), Violation::OpenGrant)?;
+    ensure(facts::no_grant_is_open(observed), Violation::OpenGrant)?;
     ensure(list.learners().next().is_none(), Violation::Busy)?;
     let latched = &observed.cluster.latched;
-    let leaving = observed
-        .leaving()
-        .any(|leaving| leaving.listed == Some(true));
+    let leaving = Departure::all(observed).any(|leaves| leaves.is_listed(observed));
     ensure(latched.trial.is_none() && !leaving, Violation::Busy)?;
     for voter in list.voters() {
-        let well = observed.is_healthy(voter) && !observed.is_away(voter);
+        let well = facts::is_healthy(observed, list, voter) && !facts::is_away(observed, voter);
         ensure(well, Violation::Quorum)?;
     }
     Ok(list)
@@ -29,7 +28,7 @@ fn serving<'a>(
     list: &'a MemberList,
 ) -> impl Iterator<Item = Option<&'a Serving>> {
     list.voters().map(|voter| {
-        let serving = observed.serving_as(voter.id);
+        let serving = facts::serving_as(observed, voter.id);
         serving.filter(|serving| serving.cluster_id == list.cluster_id)
     })
 }
@@ -55,11 +54,12 @@ pub(super) fn check_defragment(
     let name = observed.member_name(ordinal);
     let written = observed.cluster.latched.defragmenting.as_ref() == Some(&name);
     ensure(written, Violation::Busy)?;
-    let member = observed.member_of(ordinal).ok_or(Violation::Unknown)?;
+    let member = facts::member_of(observed, ordinal).ok_or(Violation::Unknown)?;
     ensure(member.id == id && !member.learner, Violation::Unknown)?;
     let alone = list.voters().count() == 1;
-    ensure(alone || observed.leader() != Some(id), Violation::Quorum)?;
-    let space = observed.serving_as(id).map(|serving| serving.space);
+    let leads = facts::leader(observed) == Some(id);
+    ensure(alone || !leads, Violation::Quorum)?;
+    let space = facts::serving_as(observed, id).map(|serving| serving.space);
     let loose = space.is_some_and(|space| space.size > space.in_use);
     ensure(loose, Violation::Unknown)
 }
@@ -79,13 +79,13 @@ pub(super) fn check_written(observed: &Observed, new: &Latched) -> Result<(), Vi
 /// Room on every voter, or data that is alike on every voter.
 pub(super) fn check_disarm(observed: &Observed, alarm: Alarm) -> Result<(), Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
-    ensure(observed.alarms().contains(&alarm), Violation::Unknown)?;
+    ensure(facts::stands(observed, list, alarm), Violation::Unknown)?;
     let mut first: Option<Hash> = None;
     for serving in serving(observed, list) {
         let serving = serving.ok_or(Violation::Unknown)?;
         match alarm.kind {
             AlarmKind::NoSpace => {
-                let quota = observed.quota_of(serving).ok_or(Violation::Unknown)?;
+                let quota = facts::quota_of(observed, serving).ok_or(Violation::Unknown)?;
                 ensure(serving.space.size < quota / 5 * 4, Violation::Cause)?;
             }
             AlarmKind::Corrupt => {
@@ -100,7 +100,7 @@ pub(super) fn check_disarm(observed: &Observed, alarm: Alarm) -> Result<(), Viol
 
 /// A majority of all voters has one hash, and this member, at the same revisions, another.
 pub(super) fn is_outvoted(observed: &Observed, list: &MemberList, id: u64) -> bool {
-    let Some(own) = observed.serving_as(id).and_then(|serving| serving.hash) else {
+    let Some(own) = facts::serving_as(observed, id).and_then(|serving| serving.hash) else {
         return false;
     };
     let others = serving(observed, list).flatten();

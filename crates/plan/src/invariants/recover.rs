@@ -3,8 +3,8 @@
 use api::v1alpha1::status::RecoveryIntent;
 use gate::State;
 
-use super::{Violation, ensure};
-use crate::cluster::recover::{founded, is_lost, is_proved, longer_elsewhere, most_advanced};
+use super::proof::{check_choice, founded, is_gone, is_proved};
+use super::{Violation, ensure, facts};
 use crate::observed::{Latched, NodeState, Observed, Pod, Process, parse_id};
 
 /// It begins by a person's word for this very cluster, or by proof, and only in another life; it names a survivor once;
@@ -17,7 +17,7 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
         (None, Some(begun)) => {
             let named = parse_id(&begun.cluster_id);
             let asked = observed.cluster.recover.is_some() && observed.cluster.recover == named;
-            let serves = observed.etcd.members.is_some() || observed.is_led();
+            let serves = observed.etcd.members.is_some() || facts::is_led(observed);
             ensure(named == old.cluster_id && !serves, Violation::Unknown)?;
             ensure(asked || is_proved(observed), Violation::NotAskedFor)?;
             ensure(observed.cluster.dark_since.is_some(), Violation::Unknown)?;
@@ -30,7 +30,7 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             ensure(same, Violation::Forgets)?;
             if let (Some(lost), None) = (&before.survivor, &now.survivor) {
                 // Another one is chosen only where the first can never serve, and only in another life.
-                ensure(is_lost(observed, lost), Violation::SecondBootstrap)?;
+                ensure(is_gone(observed, lost), Violation::SecondBootstrap)?;
                 let away = are_away(observed, &now.excused, &before.excused);
                 ensure(away, Violation::Unknown)?;
                 let raised = new.incarnation > old.incarnation;
@@ -44,18 +44,11 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             let kept = before.survivor.is_none() || before.survivor == now.survivor;
             ensure(kept, Violation::SecondBootstrap)?;
             let chosen = now.survivor.as_ref().filter(|_| before.survivor.is_none());
-            let best = most_advanced(observed, before);
-            let longer = longer_elsewhere(observed, before, best);
-            let best = best.map(|n| observed.member_name(n));
-            ensure(
-                chosen.is_none() || everybody_was_heard(observed, before),
-                Violation::Unknown,
-            )?;
-            ensure(
-                chosen
-                    .is_none_or(|chosen| Some(&chosen.member) == best.as_ref() && longer.is_none()),
-                Violation::LastCopy,
-            )
+            let Some(chosen) = chosen else {
+                return Ok(());
+            };
+            ensure(everybody_was_heard(observed, before), Violation::Unknown)?;
+            check_choice(observed, before, chosen)
         }
         (Some(_), None) => {
             let lives_on = new.cluster_id.is_some() && new.cluster_id == founded(observed);

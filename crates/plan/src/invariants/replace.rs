@@ -1,6 +1,7 @@
 //! What must hold for the replacement of a member that cannot come back.
 
-use super::{Violation, ensure, hang, keeps_quorum, maintain};
+use super::departed::Departure;
+use super::{Violation, ensure, facts, hang, keeps_quorum, maintain};
 use crate::observed::{MemberList, NodeState, Observed, Pod, Process};
 
 /// Removed is only who is known to be unable to return, and whom the others can do without.
@@ -10,7 +11,7 @@ pub(super) fn check_removal(
     id: u64,
     ordinal: u32,
 ) -> Result<(), Violation> {
-    let runs = observed.serving_as(id).is_some();
+    let runs = facts::serving_as(observed, id).is_some();
     let outvoted = maintain::is_outvoted(observed, list, id);
     let dead = !runs && is_dead(observed, ordinal);
     let hangs = hang::hangs_again(observed, id, ordinal);
@@ -18,7 +19,7 @@ pub(super) fn check_removal(
         dead || outvoted || hangs || is_late(observed, id),
         Violation::Unknown,
     )?;
-    let other = observed.open_grant().is_some_and(|open| open != ordinal);
+    let other = facts::open_grants(observed).any(|open| open != ordinal);
     ensure(!other, Violation::OpenGrant)?;
     ensure(keeps_quorum(observed, list, id), Violation::Quorum)
 }
@@ -80,10 +81,11 @@ pub(super) fn check_free(
     if latched.recovery.is_some() {
         return ensure(pod.fence < latched.fence, Violation::NotAskedFor);
     }
-    let left = observed.leaving().any(|leaving| {
-        let claim_goes = leaving.claim.is_some_and(|claim| claim.terminating);
-        leaving.ordinal == ordinal && leaving.listed == Some(false) && claim_goes
+    let left = Departure::all(observed).any(|leaves| {
+        let claim = leaves.claim(observed);
+        let claim_goes = claim.is_some_and(|claim| claim.terminating);
+        leaves.ordinal == ordinal && leaves.has_left(observed) && claim_goes
     });
-    let listed = observed.member_of(ordinal).is_some();
+    let listed = facts::member_of(observed, ordinal).is_some();
     ensure(left && !listed, Violation::DataBeforeMember)
 }

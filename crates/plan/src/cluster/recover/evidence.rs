@@ -112,14 +112,14 @@ fn voters(observed: &Observed) -> BTreeSet<u32> {
 }
 
 /// Every voter that is missing is proved to be gone, and those who are left are no quorum.
-pub(crate) fn is_proved(observed: &Observed) -> bool {
+pub(super) fn is_proved(observed: &Observed) -> bool {
     let account = Account::of(observed);
     let sure = account.silent.is_empty() && account.held_back == 0;
     account.is_hopeless() && sure && !account.survivors.is_empty()
 }
 
 /// This ordinal's data can never come back.
-pub(crate) fn is_gone_for_good(observed: &Observed, ordinal: u32) -> bool {
+pub(super) fn is_gone_for_good(observed: &Observed, ordinal: u32) -> bool {
     why_gone(observed, ordinal).is_some()
 }
 
