@@ -96,8 +96,12 @@ reasons! {
     MemberHangs,
     /// The gate holds a member back because its volume is not what it should be.
     VolumeHeld,
-    /// An object that the cluster needs carries its name but belongs to somebody else.
+    /// An object that the cluster should have exists and belongs to another owner; it is left alone. It stops a cluster
+    /// from forming if it is needed for that, and stops nothing once there is a cluster.
     ForeignObject,
+    /// An object of the cluster cannot be written: the API server refuses it, or something changes it back; the message
+    /// has the object and the words. Everything that does not need it goes on, and it is tried again.
+    WriteRefused,
     /// Objects or claims of an earlier object of this name are still being deleted.
     FormerObject,
     /// The spec asks for something that this release cannot do.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use api::EtcdCluster;
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
+use plan::observed::Answer;
 use plan::status::Outcome;
 use plan::{Decision, Observed, Step};
 use thiserror::Error;
@@ -62,6 +63,7 @@ async fn look(cluster: &EtcdCluster, ctx: &Context) -> Result<Action, Error> {
     let decision = plan::decide(&observed);
     tracing::debug!(step = ?decision.step, why = %decision.why, "decided");
     let outcome = act::act(cluster, &observed, &decision, ctx).await;
+    ctx.refused.note(&observed, &outcome);
     log(&decision, &outcome);
     let step = name(&decision.step);
     ctx.metrics.count(step, decision.reason, &outcome);
@@ -97,7 +99,16 @@ fn pause(decision: &Decision, outcome: &Outcome) -> Duration {
         Outcome::Done if decision.requeue.is_zero() => AFTER_A_WRITE,
         Outcome::Done => decision.requeue,
         Outcome::NotNow(_) => NOT_NOW,
-        Outcome::Failed(_) | Outcome::Foreign(_) => AFTER_A_FAILURE,
+        Outcome::Failed(_) => AFTER_A_FAILURE,
+        Outcome::Applied(attempts) => {
+            let mut answers = attempts.iter().map(|attempt| &attempt.answer);
+            if answers.all(|answer| *answer == Answer::Written) {
+                AFTER_A_WRITE
+            } else {
+                // What was refused is left alone for a while; the next look goes on with the rest.
+                NOT_NOW
+            }
+        }
     }
 }
 
@@ -144,7 +155,15 @@ fn log(decision: &Decision, outcome: &Outcome) {
         },
         Outcome::NotNow(what) => tracing::debug!(step, what, "not now"),
         Outcome::Failed(what) => tracing::warn!(step, what, "step failed, trying again"),
-        Outcome::Foreign(what) => tracing::warn!(step, what, "left alone"),
+        Outcome::Applied(attempts) => {
+            tracing::info!(step, reason = %decision.reason, "{}", decision.why);
+            for attempt in attempts {
+                let (object, answer) = (&attempt.wish, &attempt.answer);
+                if *answer != Answer::Written {
+                    tracing::warn!(step, %object, ?answer, "an object could not be written");
+                }
+            }
+        }
     }
 }
 

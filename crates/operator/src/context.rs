@@ -7,7 +7,8 @@ use etcd::{Connect, Pool, Target};
 use kube::Client;
 use kube::runtime::events::Recorder;
 use plan::Observed;
-use plan::observed::{Vitals, Watch};
+use plan::observed::{Refusals, Vitals, Watch, Wish};
+use plan::status::Outcome;
 
 use crate::caches::Caches;
 use crate::metrics::Metrics;
@@ -34,6 +35,8 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// What was watched of members that do not keep up.
     pub watched: Watched,
+    /// Objects that were written in vain.
+    pub refused: Refused,
 }
 
 /// Stamps of objects that were compared and found right, by the UID of their cluster: a cache, so that a look at a
@@ -106,6 +109,43 @@ impl Watched {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Watch>> {
+        // Nothing can be half done under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How writes of objects were answered, by the UID of their cluster, where they are still not as they should be. Losing
+/// it costs one more try of each.
+#[derive(Default)]
+pub struct Refused(Mutex<BTreeMap<String, Refusals>>);
+
+impl Refused {
+    /// Puts what differs into the picture.
+    pub(crate) fn sort(&self, observed: &mut Observed, wishes: Vec<Wish>) {
+        let uid = observed.cluster.uid.clone();
+        let mut all = self.lock();
+        let mut known = all.remove(&uid).unwrap_or_default();
+        known.sort(observed, wishes);
+        if known != Refusals::default() {
+            all.insert(uid, known);
+        }
+    }
+
+    /// Takes note of how a step went.
+    pub(crate) fn note(&self, observed: &Observed, outcome: &Outcome) {
+        if let Outcome::Applied(attempts) = outcome {
+            let mut all = self.lock();
+            let known = all.entry(observed.cluster.uid.clone()).or_default();
+            known.note(observed.now, attempts);
+        }
+    }
+
+    /// The cluster is gone.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Refusals>> {
         // Nothing can be half done under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use api::{EtcdCluster, Reason};
 use kube::ResourceExt;
 use kube::runtime::reflector::Store;
+use plan::observed::Answer;
 use plan::status::Outcome;
 
 use crate::caches::Guarded;
@@ -34,7 +35,14 @@ impl Metrics {
             Outcome::Done => "done",
             Outcome::NotNow(_) => "not now",
             Outcome::Failed(_) => "failed",
-            Outcome::Foreign(_) => "foreign",
+            Outcome::Applied(attempts) => {
+                let mut answers = attempts.iter().map(|attempt| &attempt.answer);
+                if answers.all(|answer| *answer == Answer::Written) {
+                    "done"
+                } else {
+                    "refused"
+                }
+            }
         };
         let step = Step {
             name,

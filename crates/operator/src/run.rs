@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::args::Options;
 use crate::caches::{self, Caches};
 use crate::cluster;
-use crate::context::{Compared, Context, FoundRight, Watched};
+use crate::context::{Compared, Context, FoundRight, Refused, Watched};
 use crate::lease::Election;
 use crate::metrics::Metrics;
 use crate::probes::{self, Readiness};
@@ -215,5 +215,6 @@ fn build_context(
         found_right: FoundRight::default(),
         compared: Compared::default(),
         watched: Watched::default(),
+        refused: Refused::default(),
     }
 }

@@ -27,7 +27,7 @@ pub use replace::is_awaited;
 pub use rollout::is_changing;
 
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
-use crate::observed::{Observed, Process};
+use crate::observed::{Answer, Observed, Process};
 use crate::shape::decide_shape;
 
 /// A rule answers, or leaves the question to the next.
@@ -42,13 +42,13 @@ const RULES: &[Rule] = &[
     nonsense,
     // What an earlier object of this name left must be gone before ours can be told from it.
     former_objects,
-    // Nothing of ours is where somebody else's object is; nothing of theirs is touched.
+    // No cluster is formed around objects of another owner. One that has formed goes on without them.
     foreign_objects,
     // What an earlier operator runs is known by what its members say.
     adopt::decide,
     // Nothing is written to a StatefulSet that is on its way out.
     orphaned,
-    // Pods first: a member is added only for a pod that waits.
+    // Pods first: a member is added only for a pod that waits. What may not be written now holds up nothing below.
     objects,
     stop::decide,
     // A spec that was mended before anything began reaches the pods that wait in vain.
@@ -60,6 +60,8 @@ const RULES: &[Rule] = &[
     resume::decide,
     bootstrap::decide,
     membership::decide,
+    // All is done but what cannot be written.
+    unwritten,
 ];
 
 /// The next step.
@@ -119,10 +121,11 @@ fn former_objects(observed: &Observed) -> Option<Decision> {
 }
 
 fn foreign_objects(observed: &Observed) -> Option<Decision> {
-    (!observed.objects.foreign.is_empty()).then(|| {
-        let names = observed.objects.foreign.join(", ");
+    let foreign = observed.stands_in_the_way();
+    (!foreign.is_empty()).then(|| {
+        let names = foreign.join(", ");
         let why = format!(
-            "{names} belongs to somebody else and is left alone: delete or rename it, or give the cluster another name"
+            "{names} belongs to another owner and is left alone: delete or rename it, or give the cluster another name"
         );
         Decision::refuse(Reason::ForeignObject, why)
     })
@@ -181,6 +184,21 @@ fn one_cluster(observed: &Observed) -> Option<Decision> {
         first.1, first.0, other.1, other.0
     );
     Some(Decision::refuse(Reason::VolumeHeld, why))
+}
+
+fn unwritten(observed: &Observed) -> Option<Decision> {
+    let told = crate::status::refusals(observed);
+    if let Some((reason, _)) = told.first() {
+        let all: Vec<&str> = told.iter().map(|(_, text)| text.as_str()).collect();
+        return Some(Decision::wait(*reason, all.join("; "), SETTLED));
+    }
+    let later = observed.objects.refused.iter().find_map(|refused| {
+        let Answer::Later(words) = &refused.answer else {
+            return None;
+        };
+        Some(format!("{} is written in a moment: {words}", refused.wish))
+    })?;
+    Some(Decision::wait(Reason::ApplyingObjects, later, SOON))
 }
 
 fn settled(observed: &Observed) -> Decision {

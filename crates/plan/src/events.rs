@@ -4,7 +4,9 @@ use api::Reason;
 use api::v1alpha1::status::Phase;
 
 use crate::decision::{Decision, Step};
-use crate::observed::{AlarmKind, Observed, what_is_lost};
+use crate::observed::{
+    AlarmKind, Answer, Attempt, Observed, Refusals, Refused, Wish, what_is_lost,
+};
 use crate::status::Outcome;
 
 /// One event.
@@ -30,7 +32,38 @@ pub fn decide_events(
         .or_else(|| of_vanished(decision));
     let of_step = of_step.filter(|_| *outcome == Outcome::Done);
     let of_phase = of_phase(observed, decision, phases);
-    of_step.into_iter().chain(of_phase).collect()
+    let of_objects = match outcome {
+        Outcome::Applied(attempts) => refused(observed, attempts),
+        Outcome::Done | Outcome::NotNow(_) | Outcome::Failed(_) => Vec::new(),
+    };
+    of_step
+        .into_iter()
+        .chain(of_phase)
+        .chain(of_objects)
+        .collect()
+}
+
+/// Objects that cannot be written, each told when that begins.
+fn refused(observed: &Observed, attempts: &[Attempt]) -> Vec<Event> {
+    let before = |wish: &Wish| {
+        let mut known = observed.objects.refused.iter();
+        known.find(|known| (known.wish.kind, &known.wish.name) == (wish.kind, &wish.name))
+    };
+    let mut after = Refusals::of(&observed.objects.refused);
+    after.note(observed.now, attempts);
+    let new = after.list().into_iter().filter(|known| {
+        let tried = attempts.iter().any(|attempt| attempt.wish == known.wish);
+        tried && known.is_told() && !before(&known.wish).is_some_and(Refused::is_told)
+    });
+    new.map(|known| Event {
+        reason: match known.answer {
+            Answer::Foreign => Reason::ForeignObject,
+            Answer::Written | Answer::Later(_) | Answer::Refused(_) => Reason::WriteRefused,
+        },
+        message: known.describe(),
+        warning: true,
+    })
+    .collect()
 }
 
 /// What is written down and worth telling: that the cluster of an earlier operator was taken over, and every step of a

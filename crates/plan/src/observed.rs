@@ -5,6 +5,7 @@ mod blank;
 mod home;
 mod leaving;
 mod memory;
+mod refused;
 mod space;
 mod stall;
 mod told;
@@ -22,6 +23,7 @@ use jiff::Timestamp;
 pub(crate) use blank::what_is_lost;
 pub use home::{Home, NodeState};
 pub use leaving::Leaving;
+pub use refused::{Answer, Attempt, Refusals, Refused, Wish};
 pub use space::{Alarm, AlarmKind, Hash, Space};
 pub use stall::{Stall, Vitals, Watch, Writes, doubts};
 pub use told::Told;
@@ -159,10 +161,12 @@ pub struct Objects {
     pub client_service: bool,
     /// Objects and claims that an earlier object of this name still owns.
     pub former: Vec<String>,
-    /// Objects of our names that belong to somebody else.
+    /// Pods of our names that belong to another owner.
     pub foreign: Vec<String>,
-    /// Objects that are missing or not as they should be, with what differs.
+    /// Objects that are missing or not as they should be, with what differs, and may be written now.
     pub drifted: Vec<String>,
+    /// Objects that were written in vain.
+    pub refused: Vec<Refused>,
 }
 
 /// A claim.

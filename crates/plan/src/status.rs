@@ -2,6 +2,7 @@
 //! when it says something new.
 
 mod members;
+mod refusals;
 mod verdicts;
 mod voters;
 
@@ -10,8 +11,10 @@ use api::v1alpha1::status::{EtcdClusterStatus, Phase, ProvenTemplate};
 use api::{EtcdVersion, Reason, conditions, labels, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+pub(crate) use refusals::refusals;
+
 use crate::decision::{Decision, Step};
-use crate::observed::{Latched, Observed, Proven, format_id, parse_id};
+use crate::observed::{Attempt, Latched, Observed, Proven, format_id, parse_id};
 use crate::shape::decide_shape;
 
 /// How long a cluster may be dark before that is a failure, in seconds.
@@ -26,8 +29,8 @@ pub enum Outcome {
     NotNow(String),
     /// It failed; what happened, on which object.
     Failed(String),
-    /// These objects carry our names but belong to somebody else, and were left alone.
-    Foreign(String),
+    /// Objects were written, each with its own answer.
+    Applied(Vec<Attempt>),
 }
 
 /// The memory in a status.
@@ -220,11 +223,22 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
         // Data that is taken over on the way onto the gate.
         (_, Reason::Resuming) if observed.cluster.latched.trial.is_some() => Phase::Upgrading,
         (Step::ApplyObjects(_), _) => old.unwrap_or(Phase::Creating),
+        // Everything that could be done is done.
+        (Step::Wait, Reason::WriteRefused | Reason::ForeignObject) => old
+            .filter(|old| *old != Phase::Failed && !is_complete(observed))
+            .unwrap_or(Phase::Running),
         (_, Reason::ReplacingMember | Reason::Recovering) => Phase::Recovering,
         // Until whoever takes its place votes.
         _on_its_way if old == Some(Phase::Recovering) => Phase::Recovering,
         _on_its_way => Phase::Scaling,
     }
+}
+
+/// As many healthy voters as are asked for.
+fn is_complete(observed: &Observed) -> bool {
+    let size = observed.cluster.intent.as_ref().map(|intent| intent.size);
+    let voters = u32::try_from(observed.healthy_voters()).unwrap_or(u32::MAX);
+    size.is_ok_and(|size| size == voters)
 }
 
 /// An election takes a second or two and is no failure: until a cluster has been dark for longer, it is what it was.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use api::Reason;
 use plan::invariants::{self, Violation};
-use plan::observed::{Process, Watch};
+use plan::observed::{Process, Refusals, Watch};
+use plan::status::Outcome;
 use plan::{Decision, Observed, Step};
 
 use crate::world::observe::{Blind, Look};
@@ -33,6 +34,7 @@ pub struct Run<'a> {
     pub reasons: BTreeMap<Reason, usize>,
     decide: Decide<'a>,
     watch: Watch,
+    refusals: Refusals,
     past: VecDeque<Look>,
 }
 
@@ -87,6 +89,7 @@ impl<'a> Run<'a> {
             reasons: BTreeMap::new(),
             decide,
             watch: Watch::default(),
+            refusals: Refusals::default(),
             past: VecDeque::new(),
         }
     }
@@ -137,6 +140,7 @@ impl<'a> Run<'a> {
         let mut look = self.world.look_around(&Blind { pods, list });
         let vitals = self.world.vitals(&look.observed);
         self.watch.note(&mut look.observed, &vitals);
+        self.refusals.sort(&mut look.observed, look.wishes.clone());
         self.past.push_front(look.clone());
         self.past.truncate(MEMORY);
         let back = self
@@ -172,10 +176,14 @@ impl<'a> Run<'a> {
         }
         // Whoever is killed forgets everything and starts again at the next turn.
         let applied = self.world.apply(look, &decision.step);
+        if let Ok(Outcome::Applied(attempts)) = &applied {
+            self.refusals.note(look.observed.now, attempts);
+        }
         let reported = applied.map(|outcome| self.world.report(look, &decision, &outcome));
         if reported != Ok(Ok(())) {
             self.past.clear();
             self.watch = Watch::default();
+            self.refusals = Refusals::default();
         }
         decision
     }

@@ -15,6 +15,7 @@ mod nodes;
 pub mod observe;
 mod others;
 mod recover;
+pub mod refuse;
 pub mod space;
 mod volumes;
 
@@ -87,6 +88,8 @@ pub struct World {
     pub zonal: bool,
     /// Nodes that are not well.
     pub nodes: BTreeMap<String, NodeState>,
+    /// Objects whose writes do not take effect.
+    pub refuses: BTreeMap<String, refuse::How>,
     hung_in: BTreeMap<u64, String>,
     untried_for: u32,
     restarted: BTreeSet<u32>,
@@ -351,6 +354,7 @@ impl World {
             sluggish: BTreeSet::new(),
             zonal: false,
             nodes: BTreeMap::new(),
+            refuses: BTreeMap::new(),
             hung_in: BTreeMap::new(),
             untried_for: 0,
             restarted: BTreeSet::new(),

@@ -6,6 +6,7 @@ mod delete;
 mod grant;
 mod latch;
 mod maintain;
+mod managers;
 mod members;
 mod release;
 mod volumes;
@@ -123,6 +124,13 @@ fn outcome_of<T>(what: &str, result: kube::Result<T>) -> Outcome {
         Err(kube::Error::Api(status)) => Outcome::Failed(format!("{what}: {}", status.message)),
         Err(error) => Outcome::Failed(format!("{what}: {error}")),
     }
+}
+
+/// The API server will say the same next time, unless something else changes.
+fn is_refusal(status: &kube::core::Status) -> bool {
+    let replaced = status.code == 422 && status.message.contains("metadata.uid");
+    let passes = matches!(status.code, 404 | 409 | 429 | 502..=504);
+    status.code >= 400 && !passes && !replaced && !is_going(status)
 }
 
 fn is_going(status: &kube::core::Status) -> bool {

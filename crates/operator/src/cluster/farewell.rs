@@ -21,6 +21,7 @@ pub async fn farewell(gone: &Guarded, ctx: &Context) {
     ctx.found_right.remember(&uid, None);
     ctx.compared.forget(&uid);
     ctx.watched.forget(&uid);
+    ctx.refused.forget(&uid);
     tracing::info!(namespace, name, "the object is gone");
     let event = Event {
         reason: Reason::ClusterDeleted,

@@ -4,6 +4,7 @@
 
 mod former;
 mod members;
+mod objects;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -101,6 +102,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         found_right: operator::context::FoundRight::default(),
         compared: operator::context::Compared::default(),
         watched: operator::context::Watched::default(),
+        refused: operator::context::Refused::default(),
     }
 }
 
@@ -338,122 +340,6 @@ async fn only_the_finalizer_of_the_predecessor_is_taken_off() {
     assert_eq!(
         asked[0].2["metadata"],
         json!({"resourceVersion": "7", "finalizers": ["keep"]})
-    );
-}
-
-fn shape() -> manifests::Shape {
-    manifests::Shape {
-        replicas: 1,
-        min_available: 0,
-        client_service: false,
-        ..manifests::Shape::default()
-    }
-}
-
-#[tokio::test]
-async fn what_is_missing_is_created_and_never_applied_over_somebody_elses() {
-    let foreign = json!({"apiVersion": "v1", "kind": "Service",
-                         "metadata": {"name": "db-peer", "uid": "x"}});
-    let made = |kind: &str| {
-        (
-            201,
-            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "db"}}),
-        )
-    };
-    let answers = vec![
-        made("ServiceAccount"),
-        refusal(409, "AlreadyExists"),
-        (200, foreign),
-        made("PodDisruptionBudget"),
-        made("StatefulSet"),
-    ];
-    let (outcome, asked) = run(Step::ApplyObjects(shape()), answers).await;
-    assert_eq!(outcome, Outcome::Foreign("Service db-peer".into()));
-    let methods: Vec<&str> = asked.iter().map(|(method, _, _)| method.as_str()).collect();
-    assert_eq!(methods, ["POST", "POST", "GET", "POST", "POST"]);
-}
-
-#[tokio::test]
-async fn what_exists_is_applied_with_its_uid_and_what_is_right_is_left_alone() {
-    let live: Service = serde_json::from_value(json!({
-        "metadata": {"name": "db-peer", "namespace": "prod", "uid": "service-1",
-            "ownerReferences": [{"apiVersion": "v", "kind": "EtcdCluster", "name": "db", "uid": "u"}]},
-        "spec": {"publishNotReadyAddresses": false}}))
-    .unwrap();
-    let made = |kind: &str| {
-        (
-            201,
-            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "db"}}),
-        )
-    };
-    let service = |managed: Value| {
-        (
-            200,
-            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db-peer", "uid": "service-1",
-                "resourceVersion": "3", "managedFields": managed}}),
-        )
-    };
-    let by_us = json!([{"manager": "etcd-operator", "operation": "Update"}]);
-    let (client, asked) = recorded(vec![
-        made("ServiceAccount"),
-        service(by_us),
-        service(json!([])),
-        service(json!([])),
-        made("PodDisruptionBudget"),
-        made("StatefulSet"),
-    ]);
-    let ctx = context(&client, vec![live]);
-    let step = decision(Step::ApplyObjects(shape()));
-    assert_eq!(
-        act::act(&cluster(), &observed(), &step, &ctx).await,
-        Outcome::Done
-    );
-    let asked = asked.lock().unwrap();
-    // What came with its creation is called applied first, or it could never be taken off again.
-    let (method, _, body) = &asked[2];
-    assert_eq!(method, "PATCH");
-    assert_eq!(body["metadata"]["managedFields"][0]["operation"], "Apply");
-    assert_eq!(body["metadata"]["resourceVersion"], "3");
-    let (method, path, body) = &asked[3];
-    assert_eq!(method, "PATCH");
-    assert!(
-        path.contains("force=true") && path.contains("fieldManager=etcd-operator"),
-        "{path}"
-    );
-    assert_eq!(body["metadata"]["uid"], "service-1");
-}
-
-#[tokio::test]
-async fn clients_are_let_in_only_on_the_objects_newest_word() {
-    let made = |kind: &str| {
-        (
-            201,
-            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "db"}}),
-        )
-    };
-    let mut later = serde_json::to_value(cluster()).unwrap();
-    later["metadata"]["resourceVersion"] = json!("8");
-    let (client, asked) = recorded(vec![
-        made("ServiceAccount"),
-        made("Service"),
-        made("PodDisruptionBudget"),
-        made("StatefulSet"),
-        (200, later),
-    ]);
-    let mut observed = observed();
-    observed.cluster.latched.cluster_id = Some(1);
-    let shape = manifests::Shape {
-        client_service: true,
-        ..shape()
-    };
-    let step = decision(Step::ApplyObjects(shape));
-    let outcome = act::act(&cluster(), &observed, &step, &context(&client, vec![])).await;
-    assert!(matches!(outcome, Outcome::NotNow(_)), "{outcome:?}");
-    let asked = asked.lock().unwrap();
-    let (method, path, _) = asked.last().unwrap();
-    assert!(
-        method == "GET" && path.ends_with("etcdclusters/db"),
-        "{path}"
     );
 }
 

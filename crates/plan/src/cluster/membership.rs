@@ -422,6 +422,10 @@ fn incomplete(observed: &Observed, list: &MemberList) -> Option<Decision> {
         let name = observed.member_name(ordinal);
         let member = observed.member_of(ordinal);
         let pod = observed.pods.get(&ordinal);
+        // Told by the rule for objects that cannot be written; nothing else need wait for it.
+        if member.is_none() && observed.is_withheld(ordinal) {
+            return None;
+        }
         if let Some(member) = member.filter(|member| !member.learner)
             && observed.is_healthy(member)
         {

@@ -7,15 +7,16 @@ use gate::State;
 use crate::cluster::{corrupt, describe, hang, maintain};
 use crate::decision::{Decision, Step};
 use crate::observed::{Alarm, AlarmKind, MemberList, Observed, Pod, Process, format_id, quorum};
-use crate::status::Outcome;
+use crate::status::{Outcome, refusals};
 
 /// A pod that is younger is just starting, in seconds.
 const YOUNG: i64 = 10;
 
 pub(super) fn decide(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Vec<Verdict> {
     let available = available(observed);
-    let progressing = progressing(decision, outcome);
-    let degraded = degraded(observed, decision, outcome);
+    let refusals = refusals::after(observed, outcome);
+    let progressing = progressing(decision, outcome, &refusals);
+    let degraded = degraded(observed, decision, outcome, &refusals);
     let ready = ready(observed, decision, &degraded);
     vec![available, progressing, degraded, ready]
 }
@@ -99,21 +100,31 @@ fn serves(observed: &Observed, list: &MemberList) -> Verdict {
     }
 }
 
-fn progressing(decision: &Decision, outcome: &Outcome) -> Verdict {
-    let (status, reason, message) = match (outcome, &decision.step) {
+/// Whoever waits may wait for what cannot be written, so that is said along.
+fn progressing(decision: &Decision, outcome: &Outcome, refusals: &[(Reason, String)]) -> Verdict {
+    let (status, reason, mut message) = match (outcome, &decision.step) {
         (Outcome::Failed(what), _) => (true, Reason::StepFailed, what.clone()),
-        (Outcome::Foreign(what), _) => (false, Reason::ForeignObject, foreign(what)),
         (Outcome::NotNow(what), _) => (true, decision.reason, format!("{}: {what}", decision.why)),
-        (Outcome::Done, Step::Nothing | Step::Refuse) => {
+        (Outcome::Done | Outcome::Applied(_), Step::Nothing | Step::Refuse) => {
             (false, decision.reason, decision.why.clone())
         }
-        (Outcome::Done, _) => (true, decision.reason, decision.why.clone()),
+        (Outcome::Done | Outcome::Applied(_), _) => (true, decision.reason, decision.why.clone()),
     };
+    for (_, text) in refusals {
+        if !message.contains(text) {
+            message = format!("{message}; {text}");
+        }
+    }
     verdict(ConditionType::Progressing, Some(status), reason, message)
 }
 
-fn degraded(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Verdict {
-    let complaints = complaints(observed, decision, outcome);
+fn degraded(
+    observed: &Observed,
+    decision: &Decision,
+    outcome: &Outcome,
+    refusals: &[(Reason, String)],
+) -> Verdict {
+    let complaints = complaints(observed, decision, outcome, refusals);
     let first = complaints.first().map(|(reason, _)| *reason);
     let texts: Vec<String> = complaints.into_iter().map(|(_, text)| text).collect();
     verdict(
@@ -133,6 +144,7 @@ fn complaints(
     observed: &Observed,
     decision: &Decision,
     outcome: &Outcome,
+    refusals: &[(Reason, String)],
 ) -> Vec<(Reason, String)> {
     let mut all = Vec::new();
     if is_trouble(decision) {
@@ -159,10 +171,13 @@ fn complaints(
         let text = "no quorum answers, and nothing is done while it is paused";
         all.push((Reason::EtcdUnreachable, text.to_owned()));
     }
-    match outcome {
-        Outcome::Failed(what) => all.push((Reason::StepFailed, what.clone())),
-        Outcome::Foreign(what) => all.push((Reason::ForeignObject, foreign(what))),
-        Outcome::Done | Outcome::NotNow(_) => {}
+    if let Outcome::Failed(what) = outcome {
+        all.push((Reason::StepFailed, what.clone()));
+    }
+    for (reason, text) in refusals {
+        if !all.iter().any(|(_, known)| known.contains(text)) {
+            all.push((*reason, text.clone()));
+        }
     }
     all.extend(hang::complaints(observed));
     all.extend(corrupt::complaints(observed));
@@ -221,12 +236,6 @@ fn strangers(observed: &Observed) -> impl Iterator<Item = (Reason, String)> {
         );
         (Reason::StrangeMember, text)
     })
-}
-
-fn foreign(what: &str) -> String {
-    format!(
-        "{what} belongs to somebody else and is left alone: delete or rename it, or give the cluster another name"
-    )
 }
 
 fn is_old(observed: &Observed, pod: &Pod) -> bool {

@@ -27,6 +27,7 @@ mod worlds_hang;
 mod worlds_heal;
 mod worlds_lines;
 mod worlds_recover;
+mod worlds_refuse;
 mod worlds_rollback;
 mod worlds_shrink;
 mod worlds_space;

@@ -6,7 +6,8 @@ use api::conditions::ConditionType;
 use api::v1alpha1::status::Phase;
 use api::{EtcdClusterStatus, Reason};
 use gate::State;
-use plan::observed::{Process, quorum};
+use manifests::Kind;
+use plan::observed::{Answer, Attempt, Process, Wish, quorum};
 use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Observed, Step, decide};
 use proptest::prelude::*;
@@ -298,12 +299,27 @@ fn phases() -> impl Strategy<Value = Option<Phase>> {
     ])
 }
 
+fn attempt(answer: Answer) -> Attempt {
+    Attempt {
+        wish: Wish {
+            kind: Kind::Service,
+            name: "db-nodeport".to_owned(),
+            field: None,
+            body: 1,
+            template: None,
+        },
+        answer,
+        manager: None,
+    }
+}
+
 fn outcomes() -> impl Strategy<Value = Outcome> {
     prop::sample::select(vec![
         Outcome::Done,
         Outcome::NotNow("not now".to_owned()),
         Outcome::Failed("failed".to_owned()),
-        Outcome::Foreign("Service db-peer".to_owned()),
+        Outcome::Applied(vec![attempt(Answer::Foreign)]),
+        Outcome::Applied(vec![attempt(Answer::Refused("exceeded quota".to_owned()))]),
     ])
 }
 

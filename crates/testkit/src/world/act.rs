@@ -5,11 +5,12 @@ use std::fmt;
 
 use gate::Grant;
 use manifests::Shape;
-use plan::observed::{Latched, Told};
+use plan::observed::{Answer, Attempt, Latched, Told};
 use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Observed, Step};
 
 use crate::world::observe::Look;
+use crate::world::refuse::wish;
 use crate::world::{Container, Set, Template, World};
 
 /// The operator was killed in the middle of it.
@@ -34,8 +35,8 @@ impl fmt::Display for Written {
         match self {
             Self::Small(name, _) => write!(f, "{name}"),
             Self::Claim(ordinal) => write!(f, "claim {ordinal}"),
-            Self::Set(set) => write!(f, "StatefulSet with {} replicas", set.replicas),
-            Self::NoClient => write!(f, "client Service"),
+            Self::Set(_) => write!(f, "StatefulSet"),
+            Self::NoClient => write!(f, "client"),
         }
     }
 }
@@ -335,40 +336,56 @@ impl World {
         }
     }
 
+    /// Writes everything that may be written; what is refused holds up nothing else.
     fn apply_objects(&mut self, look: &Look, shape: &Shape) -> Result<Outcome, Killed> {
+        let mut attempts = Vec::new();
         for object in self.unwritten(&look.observed, shape) {
-            // A template decides over pods that are made long after: the object is looked at once more.
-            if let (Written::Set(new), Some(old)) = (&object, self.own_set())
-                && new.template != old.template
-                && look.revision != self.object.revision
-            {
-                return Ok(Outcome::NotNow("it has changed since".to_owned()));
+            let wish = wish(&object, shape);
+            if look.observed.is_held_back(wish.kind, &wish.name) {
+                continue;
             }
-            if let Written::Claim(ordinal) = &object {
-                // One that was not seen is created, never taken over.
-                let unseen = !look.observed.claims.contains_key(ordinal);
-                if unseen && self.claims.contains_key(ordinal) {
-                    return Ok(Outcome::NotNow("claim exists".to_owned()));
+            let (late, fate) = (self.is_late(look, &object), self.fate(&object.to_string()));
+            let answer = match (late, fate) {
+                (Some(why), _) => Answer::Later(why.to_owned()),
+                (None, Some(how)) => {
+                    self.attempt(|_| {})?;
+                    how.answer()
                 }
-            }
-            // Clients are let in only while the object still says that there is a cluster.
-            let late = look.revision != self.object.revision;
-            if late && object == Written::Small("client", 0) {
-                return Ok(Outcome::NotNow("the object changed".to_owned()));
-            }
+                (None, None) => {
+                    self.attempt(|world| world.write_object(object))?;
+                    Answer::Written
+                }
+            };
+            attempts.push(Attempt {
+                wish,
+                answer,
+                manager: None,
+            });
+        }
+        Ok(Outcome::Applied(attempts))
+    }
+
+    /// Why the API server, or a second look at the object, turns a write down that was decided on an old picture.
+    fn is_late(&self, look: &Look, object: &Written) -> Option<&'static str> {
+        let late = look.revision != self.object.revision;
+        match object {
             // A template is written only into the StatefulSet that was seen, and only while the object says what it
-            // said then: whoever is late must not bring back what was tried or proven before.
-            if let Written::Set(set) = &object {
+            // said then: it decides over pods that are made long after.
+            Written::Set(set) => {
                 let live = self.own_set();
                 let differs = live.is_some_and(|live| live.template != set.template);
                 let seen = live.map(|live| live.revision) == look.set_revision;
-                if differs && (late || !seen) {
-                    return Ok(Outcome::NotNow("the StatefulSet changed".to_owned()));
-                }
+                (differs && (late || !seen)).then_some("the StatefulSet changed")
             }
-            self.attempt(|world| world.write_object(object))?;
+            // One that was not seen is created, never taken over.
+            Written::Claim(ordinal) => {
+                let unseen = !look.observed.claims.contains_key(ordinal);
+                (unseen && self.claims.contains_key(ordinal)).then_some("claim exists")
+            }
+            // Clients are let in only while the object still says that there is a cluster.
+            Written::Small("client", _) => late.then_some("the object changed"),
+            Written::Small(..) | Written::NoClient => None,
         }
-        Ok(Outcome::Done)
     }
 
     fn write_object(&mut self, object: Written) {

@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use api::{ClusterIntent, EtcdClusterStatus};
 use plan::Observed;
-use plan::observed::{Claim, Cluster, Etcd, Latched, MemberList, Objects, Pod, Process, Serving};
+use plan::observed::{
+    Claim, Cluster, Etcd, Latched, MemberList, Objects, Pod, Process, Serving, Wish,
+};
 use plan::shape::decide_shape;
 use plan::target::{Target, decide_target};
 
 use crate::intent::{intent, newest};
+use crate::world::refuse::wish;
 use crate::world::{self, Container, NAME, NAMESPACE, Set, World};
 
 /// One look: what was seen, and the version of the object it was seen at.
@@ -23,6 +26,8 @@ pub struct Look {
     pub revision: u64,
     /// The StatefulSet's resourceVersion at that time.
     pub set_revision: Option<u64>,
+    /// Objects that are not as they should be.
+    pub wishes: Vec<Wish>,
 }
 
 /// What cannot be seen.
@@ -92,12 +97,14 @@ impl World {
         }
         observed.recall_fence();
         self.observe_hashes(&mut observed);
-        observed.objects.drifted = self.drifted(&observed);
+        let wishes = self.wishes(&observed);
+        observed.objects.drifted = wishes.iter().map(ToString::to_string).collect();
         Look {
             observed,
             status: self.object.status.clone(),
             revision: self.object.revision,
             set_revision: self.own_set().map(|set| set.revision),
+            wishes,
         }
     }
 
@@ -284,13 +291,13 @@ impl World {
     }
 
     /// What is missing or not as it should be.
-    fn drifted(&self, observed: &Observed) -> Vec<String> {
+    fn wishes(&self, observed: &Observed) -> Vec<Wish> {
         let Some(shape) = decide_shape(observed) else {
             return Vec::new();
         };
         self.unwritten(observed, &shape)
-            .into_iter()
-            .map(|object| object.to_string())
+            .iter()
+            .map(|object| wish(object, &shape))
             .collect()
     }
 }

@@ -11,14 +11,19 @@ use kube::core::ApiResource;
 use kube::{Api, ResourceExt};
 use manifests::{Kind, Object, Shape, drift};
 use plan::Observed;
+use plan::observed::{Answer, Attempt};
 use plan::status::Outcome;
 use serde_json::{Value, json};
 
-use super::{changed_since, outcome_of};
-use crate::cluster::observe::{is_owned_against_policy, live_object, owner, template, unwanted};
+use super::{changed_since, is_refusal, managers, outcome_of};
+use crate::cluster::observe::objects::{unwished, wish};
+use crate::cluster::observe::{
+    is_ours, is_owned_against_policy, live_object, owner, template, unwanted,
+};
 use crate::cluster::place;
 use crate::context::Context;
 
+/// Everything that may be written is; what is refused holds up nothing else.
 pub(super) async fn apply(
     cluster: &EtcdCluster,
     observed: &Observed,
@@ -33,29 +38,73 @@ pub(super) async fn apply(
         Ok(objects) => objects,
         Err(error) => return Outcome::Failed(format!("the objects cannot be rendered: {error}")),
     };
-    let mut foreign = Vec::new();
+    let mut attempts = Vec::new();
     for object in &objects {
-        match apply_one(cluster, object, shape, ctx).await {
-            Outcome::Done => {}
-            Outcome::Foreign(what) => foreign.push(what),
-            other @ (Outcome::NotNow(_) | Outcome::Failed(_)) => return other,
+        if observed.is_held_back(object.kind, &object.name) {
+            continue;
+        }
+        if let Some(written) = apply_one(cluster, object, shape, ctx).await {
+            attempts.push(Attempt {
+                wish: wish(object, (target, shape), written.field),
+                answer: written.answer,
+                manager: written.manager,
+            });
         }
     }
     for (kind, name) in unwanted(cluster, &target.intent, shape, ctx) {
-        match delete(cluster, kind, &name, ctx).await {
-            Outcome::Done => {}
-            other => return other,
+        if observed.is_held_back(kind, &name) {
+            continue;
+        }
+        attempts.push(Attempt {
+            answer: delete(cluster, kind, &name, ctx).await,
+            wish: unwished(kind, name),
+            manager: None,
+        });
+    }
+    Outcome::Applied(attempts)
+}
+
+/// A write, and what it was for.
+struct Written {
+    answer: Answer,
+    /// The field that differed; `None` where there was no object.
+    field: Option<String>,
+    /// Whoever else owns that field.
+    manager: Option<String>,
+}
+
+impl Written {
+    fn of(field: Option<String>, answer: Answer) -> Self {
+        Self {
+            answer,
+            field,
+            manager: None,
         }
     }
-    if foreign.is_empty() {
-        Outcome::Done
-    } else {
-        Outcome::Foreign(foreign.join(", "))
+}
+
+/// What the API server said to a write of an object. Only what it refuses in words is refused; whatever else goes wrong
+/// may go well in a moment.
+fn answer_of<T>(what: &str, result: kube::Result<T>) -> Answer {
+    match result {
+        Err(kube::Error::Api(status)) if is_refusal(&status) => Answer::Refused(status.message),
+        other => match outcome_of(what, other) {
+            Outcome::Done | Outcome::Applied(_) => Answer::Written,
+            Outcome::NotNow(why) | Outcome::Failed(why) => Answer::Later(why),
+        },
+    }
+}
+
+/// The object of the cluster is not the one that was seen any more.
+async fn is_stale(cluster: &EtcdCluster, ctx: &Context) -> Option<Answer> {
+    match changed_since(cluster, ctx).await? {
+        Outcome::NotNow(why) | Outcome::Failed(why) => Some(Answer::Later(why)),
+        Outcome::Done | Outcome::Applied(_) => None,
     }
 }
 
 /// Deletes exactly the object of ours that was seen.
-async fn delete(cluster: &EtcdCluster, kind: Kind, name: &str, ctx: &Context) -> Outcome {
+async fn delete(cluster: &EtcdCluster, kind: Kind, name: &str, ctx: &Context) -> Answer {
     let (namespace, _) = place(cluster);
     let live = live_object(ctx, &namespace, kind, name);
     let uid = live.as_ref().and_then(|live| live.pointer("/metadata/uid"));
@@ -68,15 +117,16 @@ async fn delete(cluster: &EtcdCluster, kind: Kind, name: &str, ctx: &Context) ->
     };
     let api: Api<DynamicObject> =
         Api::namespaced_with(ctx.client.clone(), &namespace, &resource(kind));
-    outcome_of(&format!("{kind:?} {name}"), api.delete(name, &params).await)
+    answer_of(&format!("{kind:?} {name}"), api.delete(name, &params).await)
 }
 
+/// `None` where nothing differs.
 async fn apply_one(
     cluster: &EtcdCluster,
     object: &Object,
     shape: &Shape,
     ctx: &Context,
-) -> Outcome {
+) -> Option<Written> {
     let (namespace, _) = place(cluster);
     let what = format!("{:?} {}", object.kind, object.name);
     let api: Api<DynamicObject> =
@@ -85,41 +135,53 @@ async fn apply_one(
         // It remembers that a cluster has formed. In a life that has ended since this look it would keep the next one
         // from beginning.
         if object.name == names::client_service(&cluster.name_any())
-            && let Some(changed) = changed_since(cluster, ctx).await
+            && let Some(stale) = is_stale(cluster, ctx).await
         {
-            return changed;
+            return Some(Written::of(None, stale));
         }
-        return create(&api, object, &what).await;
+        return Some(Written::of(None, create(&api, object, &what).await));
     };
+    // What belongs to another owner is never changed.
+    if !is_ours(&live, object.kind, cluster) {
+        return None;
+    }
     if is_owned_against_policy(object, &live, cluster) {
-        return disown(&api, object, &live, &what).await;
+        let field = Some(".metadata.ownerReferences".to_owned());
+        let answer = disown(&api, object, &live, &what).await;
+        return Some(Written::of(field, answer));
     }
     let mut object = object.clone();
     object.keep_immutable(&live);
     if object.kind == Kind::StatefulSet {
         let wanted = template::wanted(&object, &live, shape, &ctx.agent_image);
-        if wanted.differs {
+        if let Some(field) = &wanted.differs {
             // It decides over pods that are made long after, and the cache of the object may be older than this one.
-            if let Some(changed) = changed_since(cluster, ctx).await {
-                return changed;
+            if let Some(stale) = is_stale(cluster, ctx).await {
+                return Some(Written::of(Some(field.clone()), stale));
             }
-            return replace_template(&api, &object.name, &live, &wanted, &what).await;
+            return Some(replace_template(&api, &object.name, &live, &wanted, &what).await);
         }
     }
     template::settle(&mut object, &live);
-    if drift::find(&object.body, &live).is_none() {
-        return Outcome::Done;
-    }
+    let field = drift::find(&object.body, &live)?;
     let mut body = object.body;
     set_meta(&mut body, "uid", live.pointer("/metadata/uid"));
-    if let Err(error) = own_what_we_created(&api, &object.name).await {
-        return outcome_of(&what, Err::<(), _>(error));
-    }
+    let manager = match own_what_we_created(&api, &object.name, &field).await {
+        Ok(manager) => manager,
+        Err(error) => {
+            return Some(Written::of(
+                Some(field),
+                answer_of(&what, Err::<(), _>(error)),
+            ));
+        }
+    };
     let params = PatchParams::apply(labels::OPERATOR).force();
-    outcome_of(
-        &what,
-        api.patch(&object.name, &params, &Patch::Apply(&body)).await,
-    )
+    let patched = api.patch(&object.name, &params, &Patch::Apply(&body)).await;
+    Some(Written {
+        answer: answer_of(&what, patched),
+        field: Some(field),
+        manager,
+    })
 }
 
 /// Writes a template as a whole: what an earlier one had and this one has not must be gone. Exactly the StatefulSet
@@ -130,36 +192,51 @@ async fn replace_template(
     seen: &Value,
     wanted: &template::Wanted,
     what: &str,
-) -> Outcome {
+) -> Written {
+    let field = wanted.differs.clone();
     let live = match api.get(name).await {
         Ok(live) => live,
-        Err(error) => return outcome_of(what, Err::<(), _>(error)),
+        Err(error) => return Written::of(field, answer_of(what, Err::<(), _>(error))),
     };
     let version = seen
         .pointer("/metadata/resourceVersion")
         .and_then(Value::as_str);
     if live.resource_version().as_deref() != version {
-        return Outcome::NotNow(format!("{what} changed in between"));
+        let why = format!("{what} changed in between");
+        return Written::of(field, Answer::Later(why));
     }
+    let managers = live.managed_fields();
+    let manager = field
+        .as_ref()
+        .and_then(|field| managers::owner(managers, field));
     let written = serde_json::to_value(&live).and_then(|mut body| {
         template::put(&mut body, wanted);
         serde_json::from_value::<DynamicObject>(body)
     });
     let written = match written {
         Ok(written) => written,
-        Err(error) => return Outcome::Failed(format!("{what} cannot be rendered: {error}")),
+        Err(error) => return Written::of(field, Answer::Refused(error.to_string())),
     };
     let params = PostParams {
         field_manager: Some(labels::OPERATOR.to_owned()),
         ..PostParams::default()
     };
-    outcome_of(what, api.replace(name, &params, &written).await)
+    Written {
+        answer: answer_of(what, api.replace(name, &params, &written).await),
+        field,
+        manager,
+    }
 }
 
 /// What came with an object's creation counts as updated, not as applied, and an apply that leaves it out does not take
-/// it off. So what we created is called applied before the first apply.
-async fn own_what_we_created(api: &Api<DynamicObject>, name: &str) -> kube::Result<()> {
+/// it off. So what we created is called applied before the first apply. Returns who else owns a field.
+async fn own_what_we_created(
+    api: &Api<DynamicObject>,
+    name: &str,
+    field: &str,
+) -> kube::Result<Option<String>> {
     let live = api.get(name).await?;
+    let manager = managers::owner(live.managed_fields(), field);
     let mut fields = live.managed_fields().to_vec();
     let ours = |entry: &ManagedFieldsEntry, operation: &str| {
         entry.manager.as_deref() == Some(labels::OPERATOR)
@@ -167,10 +244,10 @@ async fn own_what_we_created(api: &Api<DynamicObject>, name: &str) -> kube::Resu
             && entry.subresource.is_none()
     };
     if fields.iter().any(|entry| ours(entry, "Apply")) {
-        return Ok(());
+        return Ok(manager);
     }
     let Some(created) = fields.iter_mut().find(|entry| ours(entry, "Update")) else {
-        return Ok(());
+        return Ok(manager);
     };
     created.operation = Some("Apply".to_owned());
     let metadata = json!({
@@ -179,12 +256,12 @@ async fn own_what_we_created(api: &Api<DynamicObject>, name: &str) -> kube::Resu
     let body = Patch::Merge(json!({ "metadata": metadata }));
     api.patch(name, &PatchParams::default(), &body)
         .await
-        .map(drop)
+        .map(|_| manager)
 }
 
 /// Lets a claim outlive the object. An apply that leaves the owner out would not take it off: the owner
 /// came with the claim's creation, and only what was applied is taken off by not being applied again.
-async fn disown(api: &Api<DynamicObject>, object: &Object, live: &Value, what: &str) -> Outcome {
+async fn disown(api: &Api<DynamicObject>, object: &Object, live: &Value, what: &str) -> Answer {
     let owners = live
         .pointer("/metadata/ownerReferences")
         .and_then(Value::as_array);
@@ -199,17 +276,17 @@ async fn disown(api: &Api<DynamicObject>, object: &Object, live: &Value, what: &
         "ownerReferences": others,
     });
     let body = Patch::Merge(json!({ "metadata": metadata }));
-    outcome_of(
+    answer_of(
         what,
         api.patch(&object.name, &PatchParams::default(), &body)
             .await,
     )
 }
 
-async fn create(api: &Api<DynamicObject>, object: &Object, what: &str) -> Outcome {
+async fn create(api: &Api<DynamicObject>, object: &Object, what: &str) -> Answer {
     let new: DynamicObject = match serde_json::from_value(object.body.clone()) {
         Ok(new) => new,
-        Err(error) => return Outcome::Failed(format!("{what} cannot be rendered: {error}")),
+        Err(error) => return Answer::Refused(error.to_string()),
     };
     let params = PostParams {
         field_manager: Some(labels::OPERATOR.to_owned()),
@@ -219,23 +296,23 @@ async fn create(api: &Api<DynamicObject>, object: &Object, what: &str) -> Outcom
         Err(kube::Error::Api(status)) if status.code == 409 => {
             already_there(api, object, what).await
         }
-        created => outcome_of(what, created),
+        created => answer_of(what, created),
     }
 }
 
 /// The cache did not know it: either it is ours and the cache is behind, or it is somebody else's. A claim that
 /// nobody owns was put there to be used; it gets our labels, and what it holds is looked at before anything else.
-async fn already_there(api: &Api<DynamicObject>, object: &Object, what: &str) -> Outcome {
+async fn already_there(api: &Api<DynamicObject>, object: &Object, what: &str) -> Answer {
     let live = match api.get(&object.name).await {
         Ok(live) => live,
-        Err(error) => return outcome_of(what, Err::<(), _>(error)),
+        Err(error) => return answer_of(what, Err::<(), _>(error)),
     };
     let managed = live
         .labels()
         .get(labels::MANAGED_BY)
         .is_some_and(|by| by == labels::OPERATOR);
     if managed {
-        return Outcome::NotNow(format!("{what} was just made"));
+        return Answer::Later(format!("{what} was just made"));
     }
     if object.kind == Kind::PersistentVolumeClaim && live.owner_references().is_empty() {
         let cluster = object
@@ -246,9 +323,9 @@ async fn already_there(api: &Api<DynamicObject>, object: &Object, what: &str) ->
         let patched = api
             .patch(&object.name, &PatchParams::default(), &Patch::Merge(&body))
             .await;
-        return outcome_of(what, patched);
+        return answer_of(what, patched);
     }
-    Outcome::Foreign(what.to_owned())
+    Answer::Foreign
 }
 
 fn set_meta(body: &mut Value, key: &str, value: Option<&Value>) {

@@ -88,6 +88,11 @@ pub(super) fn belonging(live: &Value, kind: Kind, cluster: &EtcdCluster) -> Belo
     }
 }
 
+/// It may be changed.
+pub(crate) fn is_ours(live: &Value, kind: Kind, cluster: &EtcdCluster) -> bool {
+    belonging(live, kind, cluster) == Belonging::Ours
+}
+
 /// Clients were let in once.
 pub(super) fn has_client_service(cluster: &EtcdCluster, ctx: &Context) -> bool {
     let (namespace, name) = place(cluster);

@@ -77,8 +77,8 @@ pub(crate) struct Wanted {
     pub(crate) template: Value,
     /// What is kept.
     pub(crate) kept: Option<String>,
-    /// The live StatefulSet differs from this.
-    pub(crate) differs: bool,
+    /// The field of the live StatefulSet that differs from this.
+    pub(crate) differs: Option<String>,
 }
 
 /// Resolves what a shape asks for against the live StatefulSet.
@@ -105,9 +105,11 @@ pub(crate) fn wanted(object: &Object, live: &Value, shape: &Shape, agent_image: 
         Template::Try => (rendered, Some(there.to_string())),
     };
     manifests::guard_template(&mut template, shape);
-    let differs = kept != beside
-        || hash_of(&template) != hash_of(&there)
-        || drift::find(&template, &there).is_some();
+    let differs = if kept != beside || hash_of(&template) != hash_of(&there) {
+        Some(".spec.template".to_owned())
+    } else {
+        drift::find(&template, &there).map(|path| format!(".spec.template{path}"))
+    };
     Wanted {
         template,
         kept,

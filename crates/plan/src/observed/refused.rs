@@ -1,0 +1,347 @@
+//! Objects that cannot be written as they should be: the API server refuses them, something changes them back, or they
+//! belong to another owner. What was answered is kept in memory between two looks, so that such a write is tried again
+//! with a back-off and holds up nothing but what needs it. Pure; losing it costs one more try.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use api::names;
+use jiff::{SignedDuration, Timestamp};
+use manifests::Kind;
+
+use crate::observed::Observed;
+
+/// Longest pause between two tries.
+const LONGEST: SignedDuration = SignedDuration::from_mins(5);
+/// Longest pause before it is looked whether an object still belongs to another owner; that costs little.
+const FOREIGN: SignedDuration = SignedDuration::from_secs(30);
+/// A write that is put off for less is nothing to speak of: the caches are behind, or the API server was busy.
+const WORTH_TELLING: SignedDuration = SignedDuration::from_secs(4);
+/// How long an answer is remembered after its object may be tried again, should nothing want it any more.
+const REMEMBERED: SignedDuration = SignedDuration::from_mins(10);
+/// Writes of other fields of an object that are let through although one was just written.
+const OTHER_FIELDS: u32 = 3;
+/// Characters of an answer that are repeated in a condition.
+const WORDS: usize = 300;
+
+/// An object that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// The field that differs; `None` where the object is missing or should not exist.
+    pub field: Option<String>,
+    /// Fingerprint of what should be written. Another one is tried at once.
+    pub body: u64,
+    /// Of a StatefulSet: hash of the template that it should have and has not.
+    pub template: Option<String>,
+}
+
+impl fmt::Display for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {}", self.kind, self.name)?;
+        match &self.field {
+            Some(field) => write!(f, " ({field})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How a write was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It was accepted. Where the object still differs afterwards, something changed it back.
+    Written,
+    /// It was put off: the object changed in between, or the API server was busy.
+    Later(String),
+    /// It was refused, in these words.
+    Refused(String),
+    /// An object of this name belongs to another owner, and was left alone.
+    Foreign,
+}
+
+/// One write that was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// What was to be written.
+    pub wish: Wish,
+    /// How it was answered.
+    pub answer: Answer,
+    /// The field manager that owns the field which differs, unless that is us.
+    pub manager: Option<String>,
+}
+
+/// An object that was tried and is still not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What should be written.
+    pub wish: Wish,
+    /// The last answer.
+    pub answer: Answer,
+    /// The field manager that owns the field which differs, unless that is us.
+    pub manager: Option<String>,
+    /// First of the tries that were answered so in a row.
+    pub since: Timestamp,
+    /// How many they are.
+    pub tries: u32,
+    /// When it may be tried again.
+    pub retry_at: Timestamp,
+}
+
+impl Refused {
+    /// It lasts: a person should hear of it.
+    pub fn is_told(&self) -> bool {
+        pause(&self.answer, self.tries) >= WORTH_TELLING
+    }
+
+    /// What is wrong, since when, what is being done, and what the reader can do.
+    pub fn describe(&self) -> String {
+        let (kind, name, since) = (self.wish.kind, &self.wish.name, self.since);
+        let again = "it is tried again, at least every five minutes, and everything that does not need it goes on";
+        match &self.answer {
+            Answer::Foreign => format!(
+                "{kind:?} {name} belongs to another owner and is left alone, and everything that does not need it goes on: delete or rename it, or give the cluster another name"
+            ),
+            Answer::Refused(words) => format!(
+                "the API server has refused to write {kind:?} {name} since {since}: {}; {again}: allow it, or change the spec",
+                shortened(words)
+            ),
+            Answer::Later(words) => format!(
+                "{kind:?} {name} could not be written since {since}: {}; {again}",
+                shortened(words)
+            ),
+            Answer::Written => {
+                let field = self.wish.field.as_deref().unwrap_or("all of it");
+                let by = self.manager.as_ref().map_or_else(
+                    || {
+                        "most likely by an admission webhook, for no other field manager owns it"
+                            .to_owned()
+                    },
+                    |manager| format!("by the field manager {manager}"),
+                );
+                format!(
+                    "{kind:?} {name} has been changed back after every write since {since}: {field}, {by}; {again}: exempt the objects of this cluster from that"
+                )
+            }
+        }
+    }
+}
+
+fn shortened(words: &str) -> String {
+    let mut short: String = words.chars().take(WORDS).collect();
+    if short.len() < words.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// How long to leave an object alone after so many tries were answered so.
+fn pause(answer: &Answer, tries: u32) -> SignedDuration {
+    let first = match answer {
+        // The caches are behind for a moment after every write.
+        Answer::Written => 1000,
+        Answer::Later(_) => 250,
+        Answer::Refused(_) | Answer::Foreign => 5000,
+    };
+    let doubled = 1_i64
+        .checked_shl(tries.saturating_sub(1))
+        .filter(|_| tries < 32)
+        .map_or(i64::MAX, |times| times.saturating_mul(first));
+    let longest = match answer {
+        Answer::Foreign => FOREIGN,
+        Answer::Written | Answer::Later(_) | Answer::Refused(_) => LONGEST,
+    };
+    SignedDuration::from_millis(doubled).min(longest)
+}
+
+/// What was answered, by object: the operator's memory of one cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusals(BTreeMap<(Kind, String), Refused>);
+
+impl Refusals {
+    /// What a picture shows of it.
+    pub(crate) fn of(refused: &[Refused]) -> Self {
+        let known = refused.iter().map(|refused| {
+            let key = (refused.wish.kind, refused.wish.name.clone());
+            (key, refused.clone())
+        });
+        Self(known.collect())
+    }
+
+    /// All of it.
+    pub(crate) fn list(self) -> Vec<Refused> {
+        self.0.into_values().collect()
+    }
+
+    /// What is known right after these answers. Whether a write that was accepted is changed back shows at the next
+    /// look only.
+    pub(crate) fn follow(&mut self, now: Timestamp, attempts: &[Attempt]) {
+        for attempt in attempts {
+            let key = (attempt.wish.kind, attempt.wish.name.clone());
+            if attempt.answer != Answer::Written {
+                self.note(now, std::slice::from_ref(attempt));
+            } else if self
+                .0
+                .get(&key)
+                .is_some_and(|known| known.answer != Answer::Written)
+            {
+                self.0.remove(&key);
+            }
+        }
+    }
+
+    /// Takes note of answers.
+    pub fn note(&mut self, now: Timestamp, attempts: &[Attempt]) {
+        for attempt in attempts {
+            let key = (attempt.wish.kind, attempt.wish.name.clone());
+            let before = self.0.get(&key).filter(|known| {
+                let alike = std::mem::discriminant(&known.answer)
+                    == std::mem::discriminant(&attempt.answer);
+                alike && known.wish.body == attempt.wish.body
+            });
+            let tries = before.map_or(1, |known| known.tries.saturating_add(1));
+            let since = before.map_or(now, |known| known.since);
+            let retry_at = now
+                .checked_add(pause(&attempt.answer, tries))
+                .unwrap_or(now);
+            let known = Refused {
+                wish: attempt.wish.clone(),
+                answer: attempt.answer.clone(),
+                manager: attempt.manager.clone(),
+                since,
+                tries,
+                retry_at,
+            };
+            self.0.insert(key, known);
+        }
+    }
+
+    /// Puts what differs into the picture: what may be tried now, and what was tried in vain. What is as it should be
+    /// is forgotten, but for a template that is still asked for: it is out of force only because it was refused.
+    pub fn sort(&mut self, observed: &mut Observed, wishes: Vec<Wish>) {
+        let now = observed.now;
+        let asked = asked_for(observed);
+        self.0.retain(|(kind, name), known| {
+            let mut same = wishes
+                .iter()
+                .filter(|wish| (wish.kind, &wish.name) == (*kind, &*name));
+            let wanted = same.any(|wish| wish.body == known.wish.body);
+            let fresh = now.duration_since(known.retry_at) < REMEMBERED;
+            wanted || (known.wish.template.is_some() && known.wish.template == asked && fresh)
+        });
+        let objects = &mut observed.objects;
+        objects.drifted.clear();
+        for wish in wishes {
+            let known = self.0.get(&(wish.kind, wish.name.clone()));
+            let known = known.filter(|known| known.wish.body == wish.body);
+            let held = known.is_some_and(|known| {
+                let other = known.wish.field != wish.field && known.tries < OTHER_FIELDS;
+                let other = other && known.answer == Answer::Written;
+                known.retry_at > now && !other
+            });
+            if !held {
+                objects.drifted.push(wish.to_string());
+            }
+        }
+        objects.refused.extend(self.0.values().cloned());
+    }
+}
+
+/// The template that is asked for and not in force yet.
+fn asked_for(observed: &Observed) -> Option<String> {
+    let target = observed.cluster.target.as_ref()?;
+    let proven = observed.cluster.latched.proven.as_ref()?;
+    (proven.template != target.template).then(|| target.template.clone())
+}
+
+impl Observed {
+    /// A write that may not be tried yet.
+    pub fn is_held_back(&self, kind: Kind, name: &str) -> bool {
+        let mut refused = self.objects.refused.iter();
+        refused.any(|refused| {
+            (refused.wish.kind, refused.wish.name.as_str()) == (kind, name)
+                && refused.retry_at > self.now
+        })
+    }
+
+    /// Nothing can come up for an ordinal, because its claim or the StatefulSet is refused.
+    pub fn is_withheld(&self, ordinal: u32) -> bool {
+        let claim = names::claim(&self.cluster.name, ordinal);
+        let mut refused = self.objects.refused.iter();
+        !self.pods.contains_key(&ordinal)
+            && refused.any(|refused| match refused.wish.kind {
+                Kind::PersistentVolumeClaim => refused.wish.name == claim && refused.is_told(),
+                Kind::StatefulSet => refused.is_told(),
+                Kind::ServiceAccount | Kind::Service | Kind::PodDisruptionBudget => false,
+            })
+    }
+
+    /// What belongs to another owner and stands where the cluster would be formed. Once there is a cluster it stops
+    /// nothing, and so does what a cluster can form without.
+    pub(crate) fn stands_in_the_way(&self) -> Vec<String> {
+        if self.cluster.latched.cluster_id.is_some() {
+            return Vec::new();
+        }
+        let refused = self.objects.refused.iter().filter(|refused| {
+            let needed = match refused.wish.kind {
+                Kind::StatefulSet | Kind::PersistentVolumeClaim => true,
+                Kind::Service => refused.wish.name == names::peer_service(&self.cluster.name),
+                Kind::ServiceAccount | Kind::PodDisruptionBudget => false,
+            };
+            needed && refused.answer == Answer::Foreign && refused.retry_at > self.now
+        });
+        let refused = refused.map(|refused| refused.wish.to_string());
+        self.objects
+            .foreign
+            .iter()
+            .cloned()
+            .chain(refused)
+            .collect()
+    }
+
+    /// The API server does not take a StatefulSet with this template, or not yet again.
+    pub fn is_refused_template(&self, template: &str) -> bool {
+        let mut refused = self.objects.refused.iter();
+        refused.any(|refused| {
+            refused.wish.template.as_deref() == Some(template) && refused.retry_at > self.now
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_is_tried_again_after_a_pause_that_doubles() {
+        let refused = Answer::Refused(String::new());
+        let later = Answer::Later(String::new());
+        for (answer, tries, millis) in [
+            (&refused, 1, 5_000),
+            (&refused, 2, 10_000),
+            (&refused, 6, 160_000),
+            (&refused, 7, 300_000),
+            (&refused, 31, 300_000),
+            (&refused, 32, 300_000),
+            (&refused, u32::MAX, 300_000),
+            (&Answer::Foreign, 1, 5_000),
+            (&Answer::Foreign, 9, 30_000),
+            (&later, 1, 250),
+            (&later, 5, 4_000),
+            (&Answer::Written, 1, 1_000),
+            (&Answer::Written, 3, 4_000),
+        ] {
+            let expected = SignedDuration::from_millis(millis);
+            assert_eq!(pause(answer, tries), expected, "{answer:?} {tries}");
+        }
+    }
+
+    #[test]
+    fn long_words_are_cut_between_characters() {
+        let words = "ä".repeat(WORDS + 1);
+        assert_eq!(shortened(&words).chars().count(), WORDS + 1);
+        assert_eq!(shortened("short"), "short");
+    }
+}

@@ -1,0 +1,55 @@
+//! What cannot be written, in the words of conditions.
+
+use api::Reason;
+
+use crate::observed::{Answer, Observed, Refusals, Refused};
+use crate::status::Outcome;
+
+/// Objects that are named one by one; a quota on claims can refuse nine of them in the same words.
+const NAMED: usize = 3;
+
+/// Every object that cannot be written and lasts, as it was seen.
+pub(crate) fn refusals(observed: &Observed) -> Vec<(Reason, String)> {
+    tell(observed, &observed.objects.refused)
+}
+
+/// The same with the answers that a step got.
+pub(super) fn after(observed: &Observed, outcome: &Outcome) -> Vec<(Reason, String)> {
+    match outcome {
+        Outcome::Applied(attempts) => {
+            let mut known = Refusals::of(&observed.objects.refused);
+            known.follow(observed.now, attempts);
+            tell(observed, &known.list())
+        }
+        Outcome::Done | Outcome::NotNow(_) | Outcome::Failed(_) => refusals(observed),
+    }
+}
+
+fn tell(observed: &Observed, refused: &[Refused]) -> Vec<(Reason, String)> {
+    // What stops a cluster from forming is told by the rule that stops.
+    let stops = observed.stands_in_the_way();
+    let foreign = observed.objects.foreign.iter();
+    let foreign = foreign.filter(|what| !stops.contains(what)).map(|what| {
+        let text = format!(
+            "{what} belongs to another owner and is left alone, and everything that does not need it goes on: delete or rename it"
+        );
+        (Reason::ForeignObject, text)
+    });
+    let told = refused
+        .iter()
+        .filter(|refused| refused.is_told() && !stops.contains(&refused.wish.to_string()));
+    let told = told.map(|refused| {
+        let reason = match refused.answer {
+            Answer::Foreign => Reason::ForeignObject,
+            Answer::Written | Answer::Later(_) | Answer::Refused(_) => Reason::WriteRefused,
+        };
+        (reason, refused.describe())
+    });
+    let mut all: Vec<(Reason, String)> = foreign.chain(told).collect();
+    let more = all.len().saturating_sub(NAMED);
+    all.truncate(NAMED);
+    if let Some((_, last)) = all.last_mut().filter(|_| more > 0) {
+        *last = format!("{last}; so it is with {more} more objects");
+    }
+    all
+}
