@@ -4,6 +4,7 @@
 
 mod adopt;
 mod bootstrap;
+pub(crate) mod claims;
 pub(crate) mod corrupt;
 pub(crate) mod hang;
 pub(crate) mod maintain;
@@ -20,6 +21,7 @@ pub(crate) mod versions;
 
 use api::Reason;
 
+pub use claims::{Fate, fate};
 pub use corrupt::{Due, common_revision, compares, is_alike};
 pub(crate) use membership::describe;
 pub use recover::has_answers;

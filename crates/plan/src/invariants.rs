@@ -3,6 +3,7 @@
 //! sentences, not from the rules, so that a mistake has to be made twice.
 
 mod change;
+mod claims;
 mod departed;
 mod facts;
 mod hang;
@@ -156,6 +157,7 @@ fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     change::check_ending(observed, new)?;
     maintain::check_written(observed, new)?;
     hang::check_written(observed, new)?;
+    claims::check_written(observed, new)?;
     change::check_proof(observed, new)?;
     change::check_lines(observed, new)?;
     change::check_trial(observed, new)?;

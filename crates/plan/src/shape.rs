@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use manifests::{Shape, Template};
 
+use crate::cluster::claims::is_of_removed;
 use crate::cluster::{shrink, versions};
 use crate::observed::{MemberList, Observed, Proven, quorum};
 
@@ -136,7 +137,11 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
         .replicas
         .or(observed.cluster.latched.replicas);
     let in_force = in_force.filter(|replicas| *replicas > 0 && observed.own_list().is_none());
-    let with_claim = || next(observed.claims.keys().max().copied());
+    let with_data = || {
+        let claims = observed.claims.iter();
+        claims.filter(|(_, claim)| !is_of_removed(observed, claim))
+    };
+    let with_claim = || next(with_data().map(|(ordinal, _)| *ordinal).max());
     size.max(listed).max(in_force.unwrap_or_else(with_claim))
 }
 

@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
             }
         }
         // Whoever is killed forgets everything and starts again at the next turn.
-        let applied = self.world.apply(look, &decision.step);
+        let applied = self.world.apply(look, &decision);
         if let Ok(Outcome::Applied(attempts)) = &applied {
             self.refusals.note(look.observed.now, attempts);
         }
@@ -194,7 +194,13 @@ impl<'a> Run<'a> {
             decision.step == Step::Nothing
                 && matches!(decision.reason, Reason::AsExpected | Reason::Stopped)
         };
-        self.settle_as(bound, &end)
+        let turns = self.settle_as(bound, &end)?;
+        let garbage = self.world.garbage();
+        if garbage.is_empty() {
+            Ok(turns)
+        } else {
+            Err(format!("claims that no member uses are left: {garbage:?}"))
+        }
     }
 
     /// Goes on without faults until a decision of this kind stands.

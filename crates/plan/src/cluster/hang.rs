@@ -180,12 +180,10 @@ fn can_spare(observed: &Observed, list: &MemberList, member: &Member) -> bool {
     well.count() >= quorum(list.voters().count())
 }
 
-/// Nobody joins, and nothing is tried.
+/// Nobody joins, and nothing is tried. A defragmentation or a renewal of the logs is no reason to wait: it waits itself
+/// until every member is well, and is given up for the restart.
 fn is_undisturbed(observed: &Observed, list: &MemberList) -> bool {
-    let latched = &observed.cluster.latched;
     !is_trying(observed)
-        && latched.defragmenting.is_none()
-        && !latched.renewing
         // One that was added waits until every voter lists it, which one that hangs never will.
         && list.learners().all(Member::is_unstarted)
         && observed.open_grant().is_none()
@@ -210,12 +208,15 @@ fn is_calm(observed: &Observed, list: &MemberList) -> bool {
     is_undisturbed(observed, list) && !shrink::is_under_way(observed)
 }
 
+/// What was asked for and waits for every member is given up for the repair, and begins again after it.
 fn write_down(observed: &Observed, intent: &HangIntent, why: &str) -> Decision {
     let mut hung = observed.cluster.latched.hung.clone();
     hung.retain(|other| other.member != intent.member);
     hung.push(intent.clone());
     let latched = Latched {
         hung,
+        renewing: false,
+        defragmenting: None,
         ..observed.cluster.latched.clone()
     };
     Decision::act(Step::Latch(latched), Reason::MemberHangs, why)

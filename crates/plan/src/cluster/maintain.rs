@@ -82,8 +82,13 @@ fn is_pressed(observed: &Observed, rooms: &[Room<'_>]) -> bool {
 
 /// Every voter is well and here, and nobody joins, leaves or tries a change.
 fn is_calm(observed: &Observed, list: &MemberList) -> bool {
+    // One that answers no read may hang though nothing is written that it could be behind with.
+    let reads = |voter: &Member| {
+        let serving = observed.serving_as(voter.id);
+        serving.is_none_or(|serving| serving.reads != Some(false))
+    };
     let here = |voter: &Member| observed.is_healthy(voter) && !observed.is_away(voter);
-    list.voters().all(here)
+    list.voters().all(|voter| here(voter) && reads(voter))
         && list.learners().next().is_none()
         && observed.open_grant().is_none()
         && observed.cluster.latched.trial.is_none()

@@ -8,8 +8,8 @@ use api::{EtcdVersion, Reason};
 use gate::{Action, Grant, Report, State};
 
 use crate::cluster::{
-    bootstrap, corrupt, hang, maintain, patience, recover, replace, rollout, shrink, storage,
-    versions,
+    bootstrap, claims, corrupt, hang, maintain, patience, recover, replace, rollout, shrink,
+    storage, versions,
 };
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{
@@ -44,6 +44,8 @@ const RULES: &[Rule] = &[
     shrink::tell_vanished,
     // Fewer before more: who leaves is not replaced, and makes room.
     shrink::delete_claim,
+    // Claims that no member uses, after those of members that left, which are known better.
+    claims::sweep,
     shrink::retire,
     versions::renewal,
     // Waits are written down, then members added for them, then let through, one after another.
@@ -149,6 +151,9 @@ fn remove_lost(observed: &Observed, list: &MemberList) -> Option<Decision> {
         let name = observed.member_name(*ordinal);
         if let Some(open) = observed.open_grant() {
             return Some(starting(observed, open));
+        }
+        if let Some(first) = shrink::announce(observed, list, (*ordinal, member)) {
+            return Some(first);
         }
         Some(if can_lose(observed, list, member) {
             let step = Step::RemoveMember {

@@ -16,8 +16,8 @@ use crate::observed::{
 const STARTS: i64 = 5;
 /// Minutes after which it must have caught up.
 const CATCHES_UP: i64 = 30;
-/// No member has this ID.
-const NOBODY: &str = "0";
+/// No member has this ID: it stands for a claim that no member uses.
+pub(crate) const NO_MEMBER: &str = "0";
 
 pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
     go_on(observed, list)
@@ -198,7 +198,7 @@ fn abandon(observed: &Observed, list: &MemberList) -> Option<Decision> {
         let replaced = why_dead(observed, ordinal).filter(|_| free && !written)?;
         let intent = RetireIntent {
             member: observed.member_name(ordinal),
-            member_id: NOBODY.to_owned(),
+            member_id: NO_MEMBER.to_owned(),
             claim_uid: claim.uid.clone(),
             replaced: Some(replaced.clone()),
         };

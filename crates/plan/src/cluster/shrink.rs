@@ -6,7 +6,7 @@ use api::v1alpha1::status::RetireIntent;
 use api::{Reason, names};
 
 use crate::cluster::membership::{can_lose, starting};
-use crate::cluster::replace;
+use crate::cluster::{claims, replace};
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{
     Latched, Leaving, Member, MemberList, Observed, format_id, parse_id, quorum,
@@ -22,7 +22,7 @@ pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
             && !replace::is_due(observed, leaving);
         let gone = leaving.claim.is_none() || is_used_anew(observed, leaving);
         let complete = leaving.listed == Some(false) && gone;
-        stays || complete
+        stays || complete || claims::is_spared(observed, leaving.intent, leaving.ordinal)
     })?;
     let mut latched = observed.cluster.latched.clone();
     latched.retiring.retain(|intent| intent != stale.intent);
@@ -41,7 +41,7 @@ fn is_used_anew(observed: &Observed, leaving: &Leaving<'_>) -> bool {
 }
 
 /// Somebody is on the way out, and what becomes of the volume is not settled yet.
-pub(super) fn is_under_way(observed: &Observed) -> bool {
+pub(crate) fn is_under_way(observed: &Observed) -> bool {
     observed
         .leaving()
         .any(|leaving| leaving.listed != Some(false) || goes(observed, &leaving))
@@ -111,7 +111,13 @@ pub(super) fn delete_claim(observed: &Observed, list: &MemberList) -> Option<Dec
                 ordinal: leaving.ordinal,
                 uid: claim.uid.clone(),
             };
-            let why = format!("{} has left, and its volume goes", leaving.intent.member);
+            let why = match leaving.intent.member_id.as_str() {
+                replace::NO_MEMBER => format!(
+                    "no member uses {}, and it goes",
+                    names::claim(&observed.cluster.name, leaving.ordinal)
+                ),
+                _left => format!("{} has left, and its volume goes", leaving.intent.member),
+            };
             Decision::act(step, Reason::RemovingMember, why)
         })
     })
@@ -122,7 +128,10 @@ pub(super) fn departing(observed: &Observed, _: &MemberList) -> Option<Decision>
     let mut leaving = observed.leaving();
     let last = leaving.find(|leaving| goes(observed, leaving))?;
     let claim = names::claim(&observed.cluster.name, last.ordinal);
-    let why = format!("{} has left, and {claim} is going", last.intent.member);
+    let why = match last.intent.member_id.as_str() {
+        replace::NO_MEMBER => format!("no member uses {claim}, which is being deleted"),
+        _left => format!("{} has left, and {claim} is going", last.intent.member),
+    };
     Some(Decision::wait(Reason::RemovingMember, why, LATER))
 }
 
@@ -177,6 +186,18 @@ fn unhealthy_survivor(
             .ordinal_of(dark)
             .map_or_else(|| dark.name.clone(), |n| observed.member_name(n)),
     )
+}
+
+/// A member that lost its data and is not asked for any more: nothing takes its place, so that its claim must be written
+/// down with it before it is removed.
+pub(super) fn announce(
+    observed: &Observed,
+    list: &MemberList,
+    (ordinal, member): (u32, &Member),
+) -> Option<Decision> {
+    let size = observed.cluster.intent.as_ref().ok()?.size;
+    let leaves = ordinal >= size && can_lose(observed, list, member);
+    leaves.then(|| latch(observed, ordinal, member)).flatten()
 }
 
 fn latch(observed: &Observed, ordinal: u32, member: &Member) -> Option<Decision> {

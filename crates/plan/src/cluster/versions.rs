@@ -26,6 +26,14 @@ pub(super) fn renewal(observed: &Observed, list: &MemberList) -> Option<Decision
     let latched = &observed.cluster.latched;
     let proven = latched.proven.as_ref()?;
     let target = observed.cluster.target.as_ref()?.intent.version;
+    if latched.renewing && (target.minor < 7 || proven.version.minor != 6) {
+        let latched = Latched {
+            renewing: false,
+            ..latched.clone()
+        };
+        let why = "the logs need not be renewed any more: 3.7 is no longer asked for";
+        return Some(Decision::act(Step::Latch(latched), Reason::RollingOut, why));
+    }
     let renews = latched.renewing && latched.trial.is_none();
     let going_on = renews.then(|| renew_logs(observed, list, proven));
     let ended = || {

@@ -265,7 +265,10 @@ pub(super) fn check_ending(observed: &Observed, new: &Latched) -> Result<(), Vio
 
 /// A new life begins only when nothing is left of the old one.
 pub(super) fn check_end(observed: &Observed, new: &Latched) -> Result<(), Violation> {
-    let nothing = observed.claims.is_empty()
+    // What an earlier object kept, and this one never took over, is not part of it.
+    let formed = observed.cluster.latched.cluster_id.is_some();
+    let mut claims = observed.claims.values();
+    let nothing = !claims.any(|claim| claim.ours || formed)
         && observed.pods.is_empty()
         && !observed.objects.client_service
         && new.cluster_id.is_none();

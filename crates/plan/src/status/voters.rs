@@ -6,6 +6,7 @@ use api::v1alpha1::status::{KnownLearner, KnownVoter};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::cluster::shrink;
 use crate::observed::{Member, MemberList, Observed, format_id, parse_id};
 
 /// An index is written down anew when it has doubled, or risen by this: not at every write.
@@ -13,8 +14,8 @@ const FAR: i64 = 50_000;
 /// Nothing is written down of a log that is shorter.
 const SHORT: i64 = 500;
 
-/// The voters of ours in the list, and those that vanished from it until their agents know; what was known before, while
-/// there is no list.
+/// The voters of ours in the list, and those that left it and whose data may still be started; what was known before,
+/// while there is no list.
 pub(super) fn remember(observed: &Observed) -> Vec<KnownVoter> {
     let known = &observed.cluster.latched.voters;
     let Some(list) = observed.own_list() else {
@@ -31,12 +32,28 @@ pub(super) fn remember(observed: &Observed) -> Vec<KnownVoter> {
         })
     };
     let mut voters: Vec<KnownVoter> = list.voters().filter_map(of_member).collect();
-    for (_, id, _) in observed.vanished() {
-        let id = format_id(id);
-        voters.extend(known.iter().find(|known| known.member_id == id).cloned());
-    }
+    let left = known
+        .iter()
+        .filter(|known| may_start(observed, list, known));
+    voters.extend(left.cloned());
     voters.sort();
     voters
+}
+
+/// It is no longer listed, and its data may still lie on its volume: a pod that is made before another member has started
+/// there must be held back by its floor, or its agent must be told.
+fn may_start(observed: &Observed, list: &MemberList, known: &KnownVoter) -> bool {
+    let id = parse_id(&known.member_id);
+    let listed = list.members.iter().any(|member| Some(member.id) == id);
+    let mut leaving = observed.leaving();
+    let leaves = leaving.any(|leaving| leaving.intent.member_id == known.member_id);
+    let ordinal = api::names::ordinal(&observed.cluster.name, &known.member);
+    let exists = ordinal.is_some_and(|ordinal| observed.claims.contains_key(&ordinal));
+    let successor = ordinal.and_then(|ordinal| observed.member_of(ordinal));
+    let taken = successor.is_some_and(|member| !member.is_unstarted());
+    let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+    let told = pod.is_some_and(|pod| id.is_some_and(|id| pod.told_removed.contains(&id)));
+    !listed && !leaves && exists && !taken && !told
 }
 
 /// It goes into the pod template, so it is left alone while members come and go.
@@ -47,7 +64,8 @@ fn index(
     before: Option<i64>,
 ) -> Option<i64> {
     let latched = &observed.cluster.latched;
-    let calm = latched.retiring.is_empty()
+    // A claim that is kept after its member has left disturbs nothing.
+    let calm = !shrink::is_under_way(observed)
         && latched.recovery.is_none()
         && list.learners().next().is_none()
         && list.voters().all(|voter| observed.is_healthy(voter));

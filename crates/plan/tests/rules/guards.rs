@@ -31,6 +31,19 @@ fn what_an_earlier_object_kept_outlives_a_stop() {
     };
     let refused = invariants::check(&ended.observed(), &delete);
     assert_eq!(refused, Err(Violation::LastCopy));
+    // The end comes all the same, and does not wait for it.
+    let Step::Latch(new) = decide(&ended.observed()).step else {
+        panic!("{:?}", decide(&ended.observed()))
+    };
+    assert!(!new.ending, "{new:?}");
+    let allowed = invariants::check(&ended.observed(), &Step::Latch(new.clone()));
+    assert_eq!(allowed, Ok(()));
+    let left = Scene {
+        ending: true,
+        ..scene(Claimed::Ours)
+    };
+    let too_early = invariants::check(&left.observed(), &Step::Latch(new));
+    assert_eq!(too_early, Err(Violation::Forgets));
     let ours = decide(&scene(Claimed::Ours).observed()).step;
     assert!(matches!(ours, Step::Latch(new) if new.ending));
 }

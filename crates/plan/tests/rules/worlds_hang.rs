@@ -265,3 +265,88 @@ fn a_member_that_hangs_in_the_middle_of_a_change_keeps_nothing_from_ending() {
         assert!(run.world.hung().is_empty(), "{what}");
     }
 }
+
+/// Turns until the status says so.
+fn until(run: &mut Run<'_>, what: &str, holds: &dyn Fn(&api::EtcdClusterStatus) -> bool) {
+    for _ in 0..BOUND {
+        if holds(&run.world.object.status) {
+            return;
+        }
+        run.turn();
+    }
+    panic!("it never came to that: {what}");
+}
+
+#[test]
+fn a_member_that_hangs_while_the_logs_are_renewed_is_restarted() {
+    for seed in seeds(15) {
+        for taken_back in [false, true] {
+            let what = format!("taken back {taken_back}, seed {seed}");
+            let mut run = settled(3, 5, seed);
+            run.world.upgrade(6);
+            settle(&mut run, &what);
+            run.world.upgrade(7);
+            until(&mut run, &what, &|status| {
+                status.renewing_logs == Some(true)
+            });
+            let victim = u32::try_from(seed % 3).unwrap();
+            run.world.hang(victim, false);
+            if taken_back {
+                run.world.upgrade(6);
+            }
+            fall_behind(&mut run);
+            settle(&mut run, &what);
+            assert!(run.world.hung().is_empty(), "{what}");
+            let minor = if taken_back { 6 } else { 7 };
+            assert!(run.world.minors().iter().all(|runs| *runs == minor));
+            assert_eq!(run.world.object.status.renewing_logs, None, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_renewal_that_is_no_longer_asked_for_is_forgotten() {
+    for seed in seeds(15) {
+        let what = format!("seed {seed}");
+        let mut run = settled(3, 5, seed);
+        run.world.upgrade(6);
+        settle(&mut run, &what);
+        run.world.upgrade(7);
+        until(&mut run, &what, &|status| {
+            status.renewing_logs == Some(true)
+        });
+        run.world.upgrade(6);
+        settle(&mut run, &what);
+        assert_eq!(run.world.object.status.renewing_logs, None, "{what}");
+    }
+}
+
+#[test]
+fn a_member_that_hangs_while_another_is_to_be_defragmented_is_restarted() {
+    for seed in seeds(15) {
+        for itself in [false, true] {
+            let what = format!("itself {itself}, seed {seed}");
+            let mut run = settled(3, 6, seed);
+            run.world.upkeep.row = (1 << 20) / 64;
+            run.world.set_quota(64 << 20);
+            settle(&mut run, &what);
+            let id = *run.world.clusters.first_key_value().unwrap().0;
+            run.world.write(id, 5000);
+            until(&mut run, &what, &|status| status.defragmenting.is_some());
+            let status = &run.world.object.status;
+            let name = status.defragmenting.clone().unwrap();
+            let chosen = api::names::ordinal("db", &name).unwrap();
+            let victim = if itself { chosen } else { (chosen + 1) % 3 };
+            run.world.hang(victim, false);
+            // Where etcd takes no writes nobody falls behind, and a hang shows by the reads only.
+            for _ in 0..60 {
+                run.turn();
+                run.world.sleep(1);
+            }
+            settle(&mut run, &what);
+            assert!(run.world.hung().is_empty(), "{what}");
+            assert_eq!(run.world.object.status.defragmenting, None, "{what}");
+            assert!(run.world.upkeep.alarms.is_empty(), "{what}");
+        }
+    }
+}

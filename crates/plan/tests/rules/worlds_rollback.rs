@@ -1,7 +1,7 @@
 //! Stories of volumes that were rolled back or exchanged, in the simulated Kubernetes and etcd.
 
 use api::Reason;
-use api::v1alpha1::cluster::OnQuorumLoss;
+use api::v1alpha1::cluster::{OnQuorumLoss, Retention};
 use testkit::Run;
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
@@ -170,5 +170,55 @@ fn where_most_were_exchanged_they_are_waited_for_until_a_person_decides() {
             assert_eq!(run.world.clusters.len(), clusters, "{what}");
             assert_eq!(run.world.healthy_voters(), 3);
         }
+    }
+}
+
+/// The lowest index below which a voter's log counts as rolled back.
+fn lowest_floor(run: &Run<'_>) -> i64 {
+    let voters = run.world.object.status.voters.iter();
+    voters
+        .map(|voter| voter.index.unwrap_or(0))
+        .min()
+        .unwrap_or(0)
+}
+
+#[test]
+fn a_claim_that_is_kept_does_not_end_the_protection() {
+    for seed in seeds(10) {
+        let mut run = settled(5, 6, seed);
+        run.world.object.when_scaled = Retention::Retain;
+        run.world.resize(3);
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.claims.len(), 5, "seed {seed}");
+        let id = run.world.clusters.keys().next().copied().unwrap_or(0);
+        run.world.write(id, 5000);
+        run.turns(20);
+        settle(&mut run, &format!("seed {seed}"));
+        assert!(lowest_floor(&run) > 4000, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_pod_made_again_before_its_new_member_joins_does_not_start_on_removed_data() {
+    for seed in seeds(20) {
+        let mut run = grown(3, seed);
+        let before = ids(&run);
+        run.world.roll_back(1, 900);
+        for _ in 0..BOUND {
+            if ids(&run).len() == 2 {
+                break;
+            }
+            run.turn();
+        }
+        assert_eq!(ids(&run).len(), 2, "seed {seed}");
+        // etcd refuses to add a member for a while, and the pod is made again meanwhile.
+        for _ in 0..(seed % 8) {
+            run.turn();
+            run.world.tick();
+            run.world.pods.remove(&1);
+        }
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(replaced(&before, &run), 1, "seed {seed}");
+        assert_eq!(run.world.healthy_voters(), 3, "seed {seed}");
     }
 }

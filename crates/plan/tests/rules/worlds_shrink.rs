@@ -63,6 +63,7 @@ fn rapid_edits_end_at_the_last_one() {
             settle(&mut run, &format!("{edits:?}, seed {seed}"));
             let voters = usize::try_from(edits[1]).unwrap();
             assert_eq!(run.world.healthy_voters(), voters, "{edits:?}, seed {seed}");
+            assert_eq!(run.world.claims.len(), voters, "{edits:?}, seed {seed}");
         }
     }
 }

@@ -183,7 +183,7 @@ impl State {
         if let (Err(violation), false) = (checked, story.unchecked) {
             return Err(format!("refused: {violation:?}: {:?}", decision.step));
         }
-        if let Ok(outcome) = self.world.apply(look, &decision.step) {
+        if let Ok(outcome) = self.world.apply(look, decision) {
             // Killed while it reports: what it did is done.
             let _killed = self.world.report(look, decision, &outcome).is_err();
         }

@@ -53,7 +53,8 @@ impl World {
     }
 
     /// Carries out a step that was decided on a look.
-    pub fn apply(&mut self, look: &Look, step: &Step) -> Result<Outcome, Killed> {
+    pub fn apply(&mut self, look: &Look, decision: &Decision) -> Result<Outcome, Killed> {
+        let step = &decision.step;
         let cluster = look
             .observed
             .etcd
@@ -82,7 +83,7 @@ impl World {
             }
             Step::ApplyObjects(shape) => self.apply_objects(look, shape),
             Step::Latch(latched) => {
-                self.attempt(|world| world.write_down(latched))?;
+                self.attempt(|world| world.write_down(look, decision, latched))?;
                 Ok(Outcome::Done)
             }
             Step::Grant {
@@ -116,9 +117,13 @@ impl World {
         }
     }
 
-    fn write_down(&mut self, latched: &Latched) {
+    /// A latch is written together with the report on it, as the operator does.
+    fn write_down(&mut self, look: &Look, decision: &Decision, latched: &Latched) {
         let before = self.object.status.recovery.clone();
-        self.object.status = with_latched(&self.object.status, latched);
+        let mut with = look.observed.clone();
+        with.cluster.latched = latched.clone();
+        self.object.status = decide_status(&with, decision, &Outcome::Done, &look.status)
+            .unwrap_or_else(|| with_latched(&look.status, latched));
         self.object.revision += 1;
         if self.object.status.recovery != before {
             self.check_choice();

@@ -64,8 +64,12 @@ impl World {
 
     /// Members make a snapshot when the format falls; otherwise entries stay as long as nobody writes much.
     fn set_storage(&mut self, id: u64, storage: u8, oldest: u8) {
-        for claim in self.claims.values_mut() {
-            if let Some(data) = claim.volume.data.as_mut().filter(|data| data.cluster == id) {
+        let hung = self.hung();
+        for (ordinal, claim) in &mut self.claims {
+            // One that hangs applies nothing, and so does not hear of it.
+            let hears = !hung.contains(ordinal);
+            let data = claim.volume.data.as_mut().filter(|_| hears);
+            if let Some(data) = data.filter(|data| data.cluster == id) {
                 let falls = storage < data.storage;
                 data.log_line = if falls {
                     oldest

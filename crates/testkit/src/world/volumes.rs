@@ -1,8 +1,24 @@
 //! Volumes that grow, and the StatefulSet that is made anew around its pods for them.
 
+use api::v1alpha1::cluster::Retention;
+
 use crate::world::World;
 
 impl World {
+    /// Ordinals of claims of this object that no member uses and none is to, where the owner's policy is to delete them.
+    pub fn garbage(&self) -> Vec<u32> {
+        let object = &self.object;
+        let deletes = object.when_scaled == Retention::Delete && object.size > 0;
+        let status = &object.status;
+        let sure = status.cluster_id.is_some() && status.incarnation <= Some(1);
+        let sure = sure && status.resumed.is_none() && deletes;
+        let unused = self.claims.iter().filter(|(ordinal, claim)| {
+            let ours = claim.cluster_uid == object.uid;
+            sure && ours && **ordinal >= object.size && !self.has_member(**ordinal)
+        });
+        unused.map(|(ordinal, _)| *ordinal).collect()
+    }
+
     /// Whoever resizes volumes does so by and by.
     pub(super) fn run_resizer(&mut self) {
         for claim in self.claims.values_mut() {

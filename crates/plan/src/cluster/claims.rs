@@ -1,0 +1,125 @@
+//! What becomes of the claims. Every claim of ours is wanted, leaving, kept or garbage; what nobody uses any more goes,
+//! and only where the owner's policy says so and a quorum says who is a member.
+
+use api::Reason;
+use api::v1alpha1::cluster::Retention;
+use api::v1alpha1::status::RetireIntent;
+
+use crate::cluster::replace::NO_MEMBER;
+use crate::cluster::shrink;
+use crate::decision::Decision;
+use crate::observed::{Claim, MemberList, Observed, quorum};
+
+/// What becomes of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// A member uses it, or is to.
+    Wanted,
+    /// It is being deleted, or is about to be.
+    Leaving,
+    /// Nothing uses it, and it stays: by the owner's policy, or because nobody can say whose it is.
+    Kept,
+    /// No member uses it, none is to, and the owner's policy is to delete what is not used.
+    Garbage,
+}
+
+/// What becomes of a claim of this object; `None` for one that is not ours, and while the spec makes no sense.
+pub fn fate(observed: &Observed, ordinal: u32, claim: &Claim) -> Option<Fate> {
+    let intent = observed.cluster.intent.as_ref().ok()?;
+    if !claim.ours {
+        return None;
+    }
+    if claim.terminating || observed.cluster.latched.ending {
+        return Some(Fate::Leaving);
+    }
+    let mut leaving = observed.leaving();
+    let written = leaving.find(|leaving| leaving.claim.is_some_and(|of| of.uid == claim.uid));
+    if let Some(leaving) = written {
+        let goes = shrink::goes(observed, &leaving);
+        return Some(if goes { Fate::Leaving } else { Fate::Kept });
+    }
+    if ordinal < intent.size || observed.member_of(ordinal).is_some() {
+        return Some(Fate::Wanted);
+    }
+    let known = observed.own_list().is_some_and(|list| {
+        // A member whose address names no pod of ours may be any of them.
+        let ordinals = list.members.iter();
+        ordinals
+            .map(|member| observed.ordinal_of(member))
+            .all(|n| n.is_some())
+    });
+    let deletes = intent.storage.when_scaled == Retention::Delete && intent.size > 0;
+    Some(if known && deletes && is_of_this_cluster(observed, claim) {
+        Fate::Garbage
+    } else {
+        Fate::Kept
+    })
+}
+
+/// Nothing of another cluster can be on it: there never was one under this object.
+fn is_of_this_cluster(observed: &Observed, _: &Claim) -> bool {
+    let latched = &observed.cluster.latched;
+    latched.incarnation <= 1 && !latched.resumed
+}
+
+/// Garbage is written down before it goes, like the claim of a member that leaves; and so is a claim that is kept and
+/// may hold the data of a voter that was removed, so that a pod which gets it later is told.
+pub(super) fn sweep(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    if observed.healthy_voters() < quorum(list.voters().count()) {
+        return None;
+    }
+    observed.claims.iter().find_map(|(ordinal, claim)| {
+        let member = observed.member_name(*ordinal);
+        let mut known = observed.cluster.latched.voters.iter();
+        let voted = known.find(|known| known.member == member);
+        let (member_id, why) = match (fate(observed, *ordinal, claim)?, voted) {
+            (Fate::Garbage, _) => (
+                NO_MEMBER.to_owned(),
+                format!(
+                    "no member uses {} any more, and it is to be deleted",
+                    api::names::claim(&observed.cluster.name, *ordinal)
+                ),
+            ),
+            (Fate::Kept, Some(voted)) if !is_written(observed, claim) => (
+                voted.member_id.clone(),
+                format!("the volume of {member}, which was removed, is kept"),
+            ),
+            _other => return None,
+        };
+        let intent = RetireIntent {
+            member,
+            member_id,
+            claim_uid: claim.uid.clone(),
+            replaced: None,
+        };
+        Some(shrink::write_down(
+            observed,
+            intent,
+            Reason::RemovingMember,
+            why,
+        ))
+    })
+}
+
+fn is_written(observed: &Observed, claim: &Claim) -> bool {
+    let mut written = observed.cluster.latched.retiring.iter();
+    written.any(|intent| intent.claim_uid == claim.uid)
+}
+
+/// A claim was written down to go and is wanted again, or is to be kept after all.
+pub(super) fn is_spared(observed: &Observed, intent: &RetireIntent, ordinal: u32) -> bool {
+    let spec = observed.cluster.intent.as_ref();
+    let keeps = spec.is_ok_and(|spec| spec.storage.when_scaled == Retention::Retain);
+    let wanted = spec.is_ok_and(|spec| ordinal < spec.size);
+    intent.member_id == NO_MEMBER && intent.replaced.is_none() && (keeps || wanted)
+}
+
+/// What lies on it was a member's that was removed, as far as can be said while no quorum answers: a voter that was
+/// written down to leave and was not listed any more when somebody was last asked. No pod is made for it.
+pub(crate) fn is_of_removed(observed: &Observed, claim: &Claim) -> bool {
+    let latched = &observed.cluster.latched;
+    let votes = |id: &str| latched.voters.iter().any(|voter| voter.member_id == id);
+    let mut written = latched.retiring.iter();
+    let written = written.find(|intent| intent.claim_uid == claim.uid);
+    !latched.voters.is_empty() && written.is_some_and(|intent| !votes(&intent.member_id))
+}

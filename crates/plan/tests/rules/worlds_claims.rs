@@ -1,0 +1,130 @@
+//! What becomes of claims, in the simulated Kubernetes and etcd.
+
+use api::v1alpha1::cluster::Retention;
+use testkit::run::{Faults, killed_at_every_write};
+use testkit::story::{BOUND, seeds, settle, settled};
+
+#[test]
+fn an_edit_taken_back_within_a_second_leaves_no_claim() {
+    for seed in seeds(20) {
+        for turns in [0, 1, 2, 4, 8] {
+            let what = format!("after {turns} turns, seed {seed}");
+            let mut run = settled(3, 6, seed);
+            run.world.resize(7);
+            run.turns(turns);
+            run.world.resize(5);
+            settle(&mut run, &what);
+            assert_eq!(run.world.healthy_voters(), 5, "{what}");
+            assert_eq!(run.world.claims.len(), 5, "{what}");
+            assert!(run.world.object.status.retiring.is_empty(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_used_is_kept_where_the_policy_says_so() {
+    for seed in seeds(10) {
+        let mut run = settled(3, 6, seed);
+        run.world.object.when_scaled = Retention::Retain;
+        run.world.resize(7);
+        run.turns(2);
+        let made = run.world.claims.len();
+        run.world.resize(3);
+        settle(&mut run, &format!("kept, seed {seed}"));
+        assert!(run.world.claims.len() >= made, "seed {seed}");
+        run.world.object.when_scaled = Retention::Delete;
+        run.world.object.revision += 1;
+        settle(&mut run, &format!("deleted, seed {seed}"));
+        assert_eq!(run.world.claims.len(), 3, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_member_that_lost_its_data_above_the_size_leaves_no_claim() {
+    for seed in seeds(20) {
+        for retention in [Retention::Delete, Retention::Retain] {
+            let what = format!("{retention:?}, seed {seed}");
+            let mut run = settled(5, 6, seed);
+            run.world.object.when_scaled = retention;
+            run.world.resize(3);
+            run.world.empty_volume(4);
+            run.turns(usize::try_from(seed).unwrap());
+            settle(&mut run, &what);
+            let kept = if retention == Retention::Delete { 3 } else { 5 };
+            assert_eq!(run.world.claims.len(), kept, "{what}");
+            run.world.resize(5);
+            settle(&mut run, &what);
+            assert_eq!(run.world.healthy_voters(), 5, "{what}");
+        }
+    }
+}
+
+#[test]
+fn no_pod_is_made_for_a_member_that_was_removed_before_a_stop() {
+    for seed in seeds(20) {
+        let what = format!("seed {seed}");
+        let mut run = settled(5, 6, seed);
+        run.world.object.when_scaled = Retention::Retain;
+        run.world.resize(3);
+        settle(&mut run, &what);
+        run.world.resize(0);
+        settle(&mut run, &what);
+        assert_eq!(run.world.claims.len(), 5, "{what}");
+        run.world.resize(3);
+        for _ in 0..100 {
+            run.turn();
+            assert!(run.world.pods.keys().all(|n| *n < 3), "{what}");
+        }
+        settle(&mut run, &what);
+        assert_eq!(run.world.healthy_voters(), 3, "{what}");
+        // Its volume is used again, and what lies on it is not.
+        run.world.resize(5);
+        settle(&mut run, &what);
+        assert_eq!(run.world.healthy_voters(), 5, "{what}");
+    }
+}
+
+#[test]
+fn a_voter_whose_removal_was_only_written_down_comes_back_after_a_stop() {
+    for seed in seeds(20) {
+        let what = format!("seed {seed}");
+        let mut run = settled(3, 6, seed);
+        run.world.object.when_scaled = Retention::Retain;
+        run.world.resize(1);
+        for _ in 0..BOUND {
+            if !run.world.object.status.retiring.is_empty() {
+                break;
+            }
+            run.turn();
+        }
+        run.world.resize(0);
+        settle(&mut run, &what);
+        run.world.resize(1);
+        settle(&mut run, &what);
+        assert_eq!(run.world.healthy_voters(), 1, "{what}");
+    }
+}
+
+#[test]
+fn sweeping_survives_a_kill_at_every_write() {
+    let mut run = settled(3, 6, 5);
+    run.world.resize(7);
+    run.turns(2);
+    run.world.resize(3);
+    run.world.writes = 0;
+    killed_at_every_write(&run.world, &|run| run.settle(BOUND)).unwrap();
+}
+
+#[test]
+fn sweeping_survives_every_fault_at_once() {
+    for seed in seeds(20) {
+        let mut run = settled(3, 6, seed);
+        run.faults = Faults::ALL;
+        for size in [7, 3, 5] {
+            run.world.resize(size);
+            run.turns(usize::try_from(seed % 30).unwrap());
+        }
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(run.world.claims.len(), 5, "seed {seed}");
+    }
+}
