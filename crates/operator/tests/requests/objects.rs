@@ -110,19 +110,19 @@ async fn what_exists_is_applied_with_its_uid_and_what_is_right_is_left_alone() {
             json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "db"}}),
         )
     };
-    let service = |managed: Value| {
+    let service = |version: &str, managed: Value| {
         (
             200,
             json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db-peer", "uid": "service-1",
-                "resourceVersion": "3", "managedFields": managed}}),
+                "resourceVersion": version, "managedFields": managed}}),
         )
     };
     let by_us = json!([{"manager": "etcd-operator", "operation": "Update"}]);
     let (client, asked) = recorded(vec![
         made("ServiceAccount"),
-        service(by_us),
-        service(json!([])),
-        service(json!([])),
+        service("3", by_us),
+        service("4", json!([])),
+        service("5", json!([])),
         made("PodDisruptionBudget"),
         made("StatefulSet"),
     ]);
@@ -143,6 +143,8 @@ async fn what_exists_is_applied_with_its_uid_and_what_is_right_is_left_alone() {
         "{path}"
     );
     assert_eq!(body["metadata"]["uid"], "service-1");
+    // An API server whose cache is behind must not allocate ports for a write that fails afterwards.
+    assert_eq!(body["metadata"]["resourceVersion"], "4");
 }
 
 #[tokio::test]

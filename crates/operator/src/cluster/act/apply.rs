@@ -166,8 +166,8 @@ async fn apply_one(
     let field = drift::find(&object.body, &live)?;
     let mut body = object.body;
     set_meta(&mut body, "uid", live.pointer("/metadata/uid"));
-    let manager = match own_what_we_created(&api, &object.name, &field).await {
-        Ok(manager) => manager,
+    let (manager, version) = match own_what_we_created(&api, &object.name, &field).await {
+        Ok(found) => found,
         Err(error) => {
             return Some(Written::of(
                 Some(field),
@@ -175,6 +175,16 @@ async fn apply_one(
             ));
         }
     };
+    // The API server allocates a Service's ports before its write to etcd succeeds. If it works on an older object of its
+    // cache, that write fails, and the port is neither the Service's nor free until the API server repairs its table, which
+    // takes up to 12 minutes. With the version that was just written it notices before it allocates anything.
+    if object.kind == Kind::Service {
+        set_meta(
+            &mut body,
+            "resourceVersion",
+            version.map(Value::from).as_ref(),
+        );
+    }
     let params = PatchParams::apply(labels::OPERATOR).force();
     let patched = api.patch(&object.name, &params, &Patch::Apply(&body)).await;
     Some(Written {
@@ -229,12 +239,12 @@ async fn replace_template(
 }
 
 /// What came with an object's creation counts as updated, not as applied, and an apply that leaves it out does not take
-/// it off. So what we created is called applied before the first apply. Returns who else owns a field.
+/// it off. So what we created is called applied before the first apply. Returns who else owns a field, and the version of the object as it is then.
 async fn own_what_we_created(
     api: &Api<DynamicObject>,
     name: &str,
     field: &str,
-) -> kube::Result<Option<String>> {
+) -> kube::Result<(Option<String>, Option<String>)> {
     let live = api.get(name).await?;
     let manager = managers::owner(live.managed_fields(), field);
     let mut fields = live.managed_fields().to_vec();
@@ -244,19 +254,18 @@ async fn own_what_we_created(
             && entry.subresource.is_none()
     };
     if fields.iter().any(|entry| ours(entry, "Apply")) {
-        return Ok(manager);
+        return Ok((manager, live.resource_version()));
     }
     let Some(created) = fields.iter_mut().find(|entry| ours(entry, "Update")) else {
-        return Ok(manager);
+        return Ok((manager, live.resource_version()));
     };
     created.operation = Some("Apply".to_owned());
     let metadata = json!({
         "uid": live.uid(), "resourceVersion": live.resource_version(), "managedFields": fields,
     });
     let body = Patch::Merge(json!({ "metadata": metadata }));
-    api.patch(name, &PatchParams::default(), &body)
-        .await
-        .map(|_| manager)
+    let written = api.patch(name, &PatchParams::default(), &body).await?;
+    Ok((manager, written.resource_version()))
 }
 
 /// Lets a claim outlive the object. An apply that leaves the owner out would not take it off: the owner
