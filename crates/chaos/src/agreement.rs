@@ -1,6 +1,6 @@
 //! Whether all members hold the same data at one revision, by etcd's own hash of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, anyhow, ensure};
 
@@ -14,8 +14,17 @@ pub(crate) struct Agreed {
     pub(crate) revision: i64,
 }
 
-/// Asks every member for its hash at the highest revision any of them has reached.
-pub(crate) async fn check(members: &Members) -> Result<Agreed> {
+/// What was found once every member had answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Same(Agreed),
+    /// For good: no member may be asked again until it agrees, because the operator replaces one whose data differs.
+    Different(String),
+}
+
+/// Asks every member for its hash at the highest revision any of them has reached. An error means that it could not be
+/// found out now.
+pub(crate) async fn check(members: &Members) -> Result<Found> {
     let mut connections: BTreeMap<String, Connection> = BTreeMap::new();
     let mut revision = 0;
     for Place { pod, address } in members.all() {
@@ -29,18 +38,26 @@ pub(crate) async fn check(members: &Members) -> Result<Agreed> {
         let hash = connection.hash(revision).await.map_err(told)?;
         hashes.insert(pod.clone(), hash);
     }
-    compare(&hashes)?;
-    Ok(Agreed {
-        members: hashes.len(),
-        revision,
-    })
+    compare(&hashes, revision)
 }
 
-fn compare(hashes: &BTreeMap<String, Hash>) -> Result<()> {
+/// Hashes are comparable where both members have compacted as far.
+fn compare(hashes: &BTreeMap<String, Hash>, revision: i64) -> Result<Found> {
+    let compacted: BTreeSet<i64> = hashes.values().map(|hash| hash.compacted).collect();
+    ensure!(
+        compacted.len() == 1,
+        "the members have compacted up to {compacted:?}"
+    );
     let mut different: Vec<&Hash> = hashes.values().collect();
     different.dedup();
-    ensure!(different.len() == 1, "the members differ: {hashes:?}");
-    Ok(())
+    Ok(if different.len() == 1 {
+        Found::Same(Agreed {
+            members: hashes.len(),
+            revision,
+        })
+    } else {
+        Found::Different(format!("the members differ: {hashes:?}"))
+    })
 }
 
 fn told(failure: Failure) -> anyhow::Error {
@@ -62,9 +79,19 @@ mod tests {
                 .map(|(i, hash)| (format!("c-{i}"), hash))
                 .collect()
         };
-        assert!(compare(&hashes([hash(1, 5), hash(1, 5), hash(1, 5)])).is_ok());
-        assert!(compare(&hashes([hash(1, 5), hash(2, 5), hash(1, 5)])).is_err());
-        assert!(compare(&hashes([hash(1, 5), hash(1, 5), hash(1, 6)])).is_err());
-        assert!(compare(&BTreeMap::new()).is_err());
+        let found = |list| compare(&hashes(list), 7);
+        let same = found([hash(1, 5), hash(1, 5), hash(1, 5)]);
+        assert!(matches!(
+            same,
+            Ok(Found::Same(Agreed {
+                members: 3,
+                revision: 7
+            }))
+        ));
+        let different = found([hash(1, 5), hash(2, 5), hash(1, 5)]);
+        assert!(matches!(different, Ok(Found::Different(_))));
+        // One that has not compacted yet is asked again.
+        assert!(found([hash(1, 5), hash(1, 5), hash(2, 6)]).is_err());
+        assert!(compare(&BTreeMap::new(), 7).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! One run: a cluster of its own, clients and watchers at work, round after round of edits and faults, and the checks at
 //! the end. Each round begins with a healthy cluster; one that does not become healthy again ends the run.
 
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
@@ -9,7 +9,7 @@ use e2e::{Cluster, MINUTE, Operator, Stage, comes_true, until};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::agreement::{self, Agreed};
+use crate::agreement::{self, Agreed, Found};
 use crate::clients::Journal;
 use crate::faults::Faults;
 use crate::history::Anomaly;
@@ -113,8 +113,9 @@ async fn play(
     }
     // One that is known to be unwell has been waited for, and cannot agree.
     if let Some(size) = healthy {
-        conclude(plan, cluster, size, record).await;
+        // Before the wait for a true status, in which a member that differs might be replaced.
         record.note_agreement(agree(&traffic.members, cluster).await);
+        conclude(plan, cluster, size, record).await;
     }
     Ok(())
 }
@@ -188,12 +189,19 @@ async fn conclude(plan: &Plan, cluster: &Cluster, size: u32, record: &mut Record
     }
 }
 
-/// Members that cannot be asked are asked again; such that differ will differ again.
+/// Members that cannot be asked are asked again; what they answered stands.
 async fn agree(members: &Members, cluster: &Cluster) -> Result<Agreed> {
-    until("all members hold the same data", MINUTE, || async {
+    let found = Mutex::new(None);
+    until("all members tell what data they hold", MINUTE, || async {
         members.look(cluster).await;
-        agreement::check(members).await.map(|_| true)
+        let answer = agreement::check(members).await?;
+        *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        Ok(true)
     })
     .await?;
-    agreement::check(members).await
+    match found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(Found::Same(agreed)) => Ok(agreed),
+        Some(Found::Different(how)) => bail!(how),
+        None => bail!("no member was asked"),
+    }
 }

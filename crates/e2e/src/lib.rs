@@ -32,7 +32,7 @@ pub use stage::{Case, Stage};
 pub use story::{Failed, Played, deep, skipped, story, tell};
 pub use truth::{check_truth, check_truth_of_any_life, comes_true};
 pub use volumes::{database, on_volume};
-pub use wait::{MINUTE, stays, until};
+pub use wait::{MINUTE, Violated, stays, until};
 pub use witness::{Seen, Witness};
 
 /// Where the operator lives.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::Phase;
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Predecessor, Stage, Witness, check_truth, comes_true,
-    stays, story, tell, until,
+    Cluster, LIMIT, Load, MINUTE, Played, Predecessor, Stage, Violated, Witness, check_truth,
+    comes_true, stays, story, tell, until,
 };
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -108,7 +108,10 @@ fn without_a_quorum_nothing_is_touched_and_the_object_says_why() -> Played {
         tell(&format!("without a quorum it says: {words}"));
         stays("nothing is touched", Duration::from_secs(15), || async {
             let now = footprint(&stage).await?;
-            ensure!(now == before, "{before:?} became {now:?}");
+            ensure!(
+                now == before,
+                Violated(format!("{before:?} became {now:?}"))
+            );
             Ok(true)
         })
         .await?;

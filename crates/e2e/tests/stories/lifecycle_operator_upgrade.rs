@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, OPERATOR, OPERATOR_NAMESPACE, Operator, Played, Stage,
+    Cluster, LIMIT, Load, MINUTE, OPERATOR, OPERATOR_NAMESPACE, Operator, Played, Stage, Violated,
     comes_true, stays, story, until,
 };
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -43,13 +43,14 @@ async fn upgraded(cluster: &Cluster, image: &str) -> Result<()> {
     cluster.ready().await?;
     stays("nobody is restarted", Duration::from_secs(20), || async {
         let same = uids(&cluster.pods().await?) == pods;
-        ensure!(same, "a pod is another one, or was restarted");
         ensure!(
-            self::template(stage).await? == template,
-            "the template is another one"
+            same,
+            Violated("a pod is another one, or was restarted".to_owned())
         );
+        let same = self::template(stage).await? == template;
+        ensure!(same, Violated("the template is another one".to_owned()));
         let ready = cluster.condition("Ready").await?;
-        ensure!(ready.status == "True", "{}", ready.message);
+        ensure!(ready.status == "True", Violated(ready.message));
         Ok(true)
     })
     .await?;

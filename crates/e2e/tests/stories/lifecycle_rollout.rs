@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::Phase;
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Stage, Witness, check_truth, comes_true, stays, story,
-    tell, until,
+    Cluster, LIMIT, Load, MINUTE, Played, Stage, Violated, Witness, check_truth, comes_true, stays,
+    story, tell, until,
 };
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -185,7 +185,10 @@ async fn one_is_disturbed(cluster: &Cluster, before: &BTreeMap<String, Pod>) -> 
             disturbed.push(name);
         }
     }
-    ensure!(disturbed.len() == 1, "disturbed: {disturbed:?}");
+    ensure!(
+        disturbed.len() == 1,
+        Violated(format!("disturbed: {disturbed:?}"))
+    );
     disturbed.pop().context("nobody is disturbed")
 }
 
