@@ -8,7 +8,7 @@ use super::build::COREDNS;
 use super::control_plane::kubectl;
 use super::network::DNS_SERVICE;
 use super::state::{Layout, Settings};
-use crate::tools::{run, run_with_input, succeeds};
+use crate::tools::{run_with_input, succeeds};
 
 /// Applies the manifests; nothing is waited for.
 pub(crate) fn apply(layout: &Layout, settings: &Settings) -> Result<()> {
@@ -30,11 +30,6 @@ pub(crate) fn apply(layout: &Layout, settings: &Settings) -> Result<()> {
         "-",
     ]);
     run_with_input(&mut command, &manifests).context("apply the addons")
-}
-
-/// Returns once they serve.
-pub(crate) fn wait(layout: &Layout, settings: &Settings) -> Result<()> {
-    run(&mut rollout(layout, settings, "120s"))
 }
 
 /// Whether they serve now.

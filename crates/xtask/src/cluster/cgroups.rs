@@ -55,9 +55,9 @@ pub(crate) fn remove(node: Node) -> Result<()> {
             wait_until(
                 &format!("remove {}", group.display()),
                 Duration::from_secs(5),
-                || {
-                    fs::remove_dir(&group)?;
-                    Ok(true)
+                || match fs::remove_dir(&group) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+                    _removed_or_gone => Ok(true),
                 },
             )?;
         }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::cgroups;
@@ -13,23 +14,30 @@ use super::node::{self, POD_NETWORK};
 use super::process::{at_work_below, end_all, recorded, stop};
 use super::state::{Layout, entries, remove_file};
 
-/// Safe on a whole cluster, on half of one and on none.
+/// Safe on a whole cluster, on half of one and on none. A step that fails is told at the end and holds up no other, but
+/// for the last: what it deletes says what is left to be cleaned.
 pub(crate) fn clean(layout: &Layout) -> Result<()> {
+    let mut steps = Vec::new();
     for node in Node::first(MAX_NODES) {
-        node::kill(layout, node)?;
+        steps.push(node::kill(layout, node));
     }
     for name in recorded(layout)? {
-        stop(layout, &name)?;
+        steps.push(stop(layout, &name));
     }
-    end_all(&at_work_below(&layout.cluster())?)?;
-    network::remove()?;
-    unmount_below(&layout.cluster())?;
+    steps.push(at_work_below(&layout.cluster()).and_then(|processes| end_all(&processes)));
+    steps.push(network::remove());
+    steps.push(unmount_below(&layout.cluster()));
     for node in Node::first(MAX_NODES) {
-        cgroups::remove(node)?;
+        steps.push(cgroups::remove(node));
     }
-    remove_log_links(layout)?;
-    remove_network_results()?;
-    remove_empty_directories()?;
+    steps.push(remove_log_links(layout));
+    steps.push(remove_network_results());
+    steps.push(remove_empty_directories());
+    let failed: Vec<String> = steps
+        .into_iter()
+        .filter_map(|step| Some(format!("{:#}", step.err()?)))
+        .collect();
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
     remove_directory(&layout.cluster())
 }
 
@@ -92,8 +100,13 @@ fn remove_empty_directories() -> Result<()> {
 fn unmount_below(directory: &Path) -> Result<()> {
     // The latest first: it may lie in an earlier one.
     for mount in mounts_below(directory)?.iter().rev() {
-        unmount(mount, UnmountFlags::DETACH)
-            .with_context(|| format!("unmount {}", mount.display()))?;
+        match unmount(mount, UnmountFlags::DETACH) {
+            // It went with one that it lay in, or with its namespace.
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("unmount {}", mount.display()));
+            }
+        }
     }
     Ok(())
 }

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use super::build::{CONTROL_PLANE_ETCD, provisioner_version};
 use super::network::{HOST, SERVICE_RANGE};
-use super::process::{ensure_started, running};
+use super::process::{ensure_started, wait_while_alive};
 use super::state::{Layout, Settings};
-use crate::tools::{output, wait_until};
+use crate::tools::output;
 
 /// Apart from the usual 6443, 2379 and 2380, which something else on this machine may use.
 const API_PORT: u16 = 6444;
@@ -55,18 +55,9 @@ pub(crate) fn ensure(layout: &Layout, settings: &Settings) -> Result<()> {
         api_server,
         &mut api_server_command(layout, settings),
     )?;
-    wait_until(
-        "the API server becomes ready",
-        Duration::from_secs(90),
-        || {
-            ensure!(
-                running(layout, api_server).is_some(),
-                "the API server ended\nhint: why is at the end of {}",
-                layout.log(api_server).display()
-            );
-            Ok(is_ready(layout, settings))
-        },
-    )?;
+    let awaited = ("the API server becomes ready", Duration::from_secs(90));
+    let needed = [etcd, api_server].map(str::to_owned);
+    wait_while_alive(layout, &needed, awaited, || Ok(is_ready(layout, settings)))?;
     ensure_started(
         layout,
         controller_manager,

@@ -2,31 +2,28 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use super::network::Node;
+use super::process::wait_while_alive;
 use super::state::{Layout, Settings};
 use super::{addons, control_plane, process};
-use crate::tools::{output, wait_until};
+use crate::tools::output;
 
 /// Returns once all nodes are ready.
 pub(crate) fn wait_for_nodes(layout: &Layout, settings: &Settings) -> Result<()> {
-    wait_until("all nodes become ready", Duration::from_secs(90), || {
+    let awaited = ("all nodes become ready", Duration::from_secs(90));
+    wait_while_alive(layout, &process::recorded(layout)?, awaited, || {
         Ok(ready_nodes(layout, settings)?.len() == usize::from(settings.nodes))
     })
 }
 
 /// Returns once names are served, and says which process has ended if one has.
 pub(crate) fn wait(layout: &Layout, settings: &Settings) -> Result<()> {
-    addons::wait(layout, settings)?;
-    for name in process::recorded(layout)? {
-        ensure!(
-            process::running(layout, &name).is_some(),
-            "{name} has ended\nhint: {} tells why",
-            layout.log(&name).display()
-        );
-    }
-    Ok(())
+    let awaited = ("names are served", Duration::from_mins(2));
+    wait_while_alive(layout, &process::recorded(layout)?, awaited, || {
+        Ok(addons::are_available(layout, settings))
+    })
 }
 
 /// Whether nothing is missing now.

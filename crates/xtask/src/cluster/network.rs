@@ -99,21 +99,28 @@ pub(crate) fn ensure(nodes: u8) -> Result<()> {
 /// Removes the network, each part only if it is there. The names are ours alone.
 pub(crate) fn remove() -> Result<()> {
     for node in Node::first(MAX_NODES) {
-        if node.namespace_path().exists() {
-            run(&mut ip(&["netns", "delete", &node.namespace()]))?;
-        }
-        if has_link(&node.link()) {
-            run(&mut ip(&["link", "delete", &node.link()]))?;
-        }
+        let (namespace, link) = (node.namespace(), node.link());
+        remove_part(&["netns", "delete", &namespace], || {
+            node.namespace_path().exists()
+        })?;
+        // The kernel takes it away with the namespace that its other end is in, at some time of its own.
+        remove_part(&["link", "delete", &link], || has_link(&link))?;
     }
     // The host's routes to the pods go with the bridge they lead over.
-    if has_link(BRIDGE) {
-        run(&mut ip(&["link", "delete", BRIDGE]))?;
-    }
+    remove_part(&["link", "delete", BRIDGE], || has_link(BRIDGE))?;
     while succeeds(&mut forward_rule("-C")) {
         run(&mut forward_rule("-D"))?;
     }
     Ok(())
+}
+
+/// Removes a part that may be gone already, and may go while it is being removed.
+fn remove_part(removal: &[&str], is_there: impl Fn() -> bool) -> Result<()> {
+    if !is_there() {
+        return Ok(());
+    }
+    let removed = run(&mut ip(removal));
+    if is_there() { removed } else { Ok(()) }
 }
 
 /// Refuses a machine on which these addresses already mean something else.
@@ -207,6 +214,14 @@ mod tests {
         let zones: Vec<String> = Node::first(4).map(Node::zone).collect();
         assert_eq!(zones, ["z1", "z2", "z3", "z1"]);
         assert!(Node::new(0).is_err() && Node::new(MAX_NODES + 1).is_err());
+    }
+
+    #[test]
+    fn what_goes_while_it_is_being_removed_is_removed() {
+        let asked = std::cell::Cell::new(0);
+        let goes = || asked.replace(asked.get() + 1) == 0;
+        assert!(remove_part(&["link", "delete", "eo-no-such-link"], goes).is_ok());
+        assert!(remove_part(&["link", "delete", "eo-no-such-link"], || true).is_err());
     }
 
     #[test]

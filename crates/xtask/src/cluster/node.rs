@@ -13,9 +13,9 @@ use super::cgroups;
 use super::control_plane::kubectl;
 use super::images::{Archive, PAUSE_IMAGE};
 use super::network::{DNS_SERVICE, Node, POD_RANGE};
-use super::process::{at_work_below, end_all, ensure_started, running, stop};
+use super::process::{at_work_below, end_all, ensure_started, running, stop, wait_while_alive};
 use super::state::{Layout, Settings, entries, remove_file, write};
-use crate::tools::{output, run, succeeds, wait_until};
+use crate::tools::{output, run, succeeds};
 
 /// The name of the pod network; it also marks what the CNI plugins leave outside of our directory.
 pub(crate) const POD_NETWORK: &str = "etcd-operator-pods";
@@ -39,7 +39,9 @@ pub(crate) fn ensure_containerd(layout: &Layout, node: Node, images: &[Archive])
         command.arg("-c").arg(directory.join("containerd.toml"));
         ensure_started(layout, &name, &mut command)?;
     }
-    wait_until(&format!("{name} answers"), Duration::from_secs(30), || {
+    let what = format!("{name} answers");
+    let awaited = (what.as_str(), Duration::from_secs(30));
+    wait_while_alive(layout, &[name], awaited, || {
         Ok(succeeds(ctr(layout, node).arg("version")))
     })?;
     ensure_images(layout, node, images)

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::state::{Layout, entries, remove_file, write};
@@ -113,6 +113,40 @@ pub(crate) fn recorded(layout: &Layout) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// Asks until the answer is yes, and fails at once when one of these processes has ended, with the last it said: whatever
+/// is waited for will not come.
+pub(crate) fn wait_while_alive(
+    layout: &Layout,
+    names: &[String],
+    (what, limit): (&str, Duration),
+    mut question: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    let mut ended = None;
+    let waited = wait_until(what, limit, || {
+        ended = names.iter().find(|name| running(layout, name).is_none());
+        if ended.is_some() {
+            return Ok(true);
+        }
+        question()
+    });
+    match ended {
+        Some(name) => bail!(
+            "{name} has ended: {}\nhint: all it said is in {}",
+            last_line(&layout.log(name)),
+            layout.log(name).display()
+        ),
+        None => waited,
+    }
+}
+
+/// The last line that says something; the kubelet and others end with empty ones.
+fn last_line(log: &Path) -> String {
+    let said = fs::read(log).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty());
+    last.unwrap_or("it said nothing").trim().to_owned()
+}
+
 /// Ends the process recorded under this name.
 pub(crate) fn stop(layout: &Layout, name: &str) -> Result<()> {
     if let Some(identity) = running(layout, name) {
@@ -201,6 +235,18 @@ mod tests {
     fn a_process_is_alive_until_its_last_thread_has_ended() {
         let stat = "7 (etcd) Z 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 9 0 4242 0 0";
         assert_eq!(parse_start_time(stat), Some(4242));
+    }
+
+    #[test]
+    fn the_last_line_is_the_last_that_says_something() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(last_line(log.path()), "it said nothing");
+        fs::write(
+            &log,
+            "starting\nlisten tcp 127.0.0.1:22379: address already in use\n\n",
+        )
+        .unwrap();
+        assert!(last_line(log.path()).ends_with("already in use"));
     }
 
     #[test]
