@@ -40,7 +40,8 @@ pub(crate) fn run(layout: &Layout, target: &Target, options: &Options) -> Result
 fn command(layout: &Layout, target: &Target, options: &Options) -> Result<Command> {
     let mut command = target.command(env!("CARGO"));
     command
-        .args(["run", "--quiet", "--locked", "--package", "chaos", "--"])
+        // Not by package: with the features of the whole workspace nothing is compiled twice.
+        .args(["run", "--quiet", "--locked", "--bin", "chaos", "--"])
         .args(["--seed", &options.seed.to_string()])
         .args(["--minutes", &options.minutes.to_string()])
         .arg("--report")

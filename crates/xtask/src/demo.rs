@@ -11,7 +11,7 @@ use serde_json::json;
 
 use self::show::Show;
 use crate::cluster::{self, Layout, Target};
-use crate::deploy::deploy;
+use crate::deploy::{Profile, deploy};
 use crate::live::{Etcd, Watch, Writer};
 use crate::tools::{output, run, run_with_input, wait_until};
 
@@ -76,7 +76,7 @@ fn install(layout: &Layout, target: &Target) -> Result<()> {
         println!("the operator that is installed there is used");
         return Ok(());
     }
-    let built = deploy(layout, target, &[])?;
+    let built = deploy(layout, target, Profile::Ci, &[])?;
     println!("{} runs", built.name());
     Ok(())
 }

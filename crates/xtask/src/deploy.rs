@@ -30,13 +30,33 @@ impl Built {
     }
 }
 
+/// How the image's binaries are compiled, by the name of the profile in Cargo.toml.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// As it is published and measured.
+    Release,
+    /// For tests and the demo: compiled in a fraction of the time.
+    Ci,
+}
+
+impl Profile {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Release => "release",
+            Self::Ci => "ci",
+        }
+    }
+}
+
 /// Compiles the static binaries and puts them into an image.
-pub(crate) fn build_image(layout: &Layout) -> Result<Built> {
+pub(crate) fn build_image(layout: &Layout, profile: Profile) -> Result<Built> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .args([
             "build",
-            "--release",
+            "--profile",
+            profile.name(),
+            "--locked",
             "--target",
             TRIPLE,
             "--package",
@@ -52,7 +72,7 @@ pub(crate) fn build_image(layout: &Layout) -> Result<Built> {
         &mut cargo,
         &layout.cache().join("operator-build.log"),
     )?;
-    let binaries = target_directory()?.join(TRIPLE).join("release");
+    let binaries = target_directory()?.join(TRIPLE).join(profile.name());
     let programs = ["etcd-operator", "etcd-agent"];
     let tag = content_tag(&programs.map(|program| binaries.join(program)))?;
     let files =
@@ -71,8 +91,13 @@ pub(crate) fn build_image(layout: &Layout) -> Result<Built> {
 }
 
 /// Builds, loads and installs; `values` are passed to Helm as they are.
-pub(crate) fn deploy(layout: &Layout, target: &Target, values: &[String]) -> Result<Built> {
-    let built = build_image(layout)?;
+pub(crate) fn deploy(
+    layout: &Layout,
+    target: &Target,
+    profile: Profile,
+    values: &[String],
+) -> Result<Built> {
+    let built = build_image(layout, profile)?;
     target.load_image(&built.archive)?;
     install(target, &built, values)?;
     Ok(built)
@@ -127,9 +152,11 @@ pub(crate) fn root() -> PathBuf {
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
-/// A program as it is in the image.
+/// A program as it is in the released image.
 pub(crate) fn binary(program: &str) -> Result<PathBuf> {
-    let release = target_directory()?.join(TRIPLE).join("release");
+    let release = target_directory()?
+        .join(TRIPLE)
+        .join(Profile::Release.name());
     Ok(release.join(program))
 }
 

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::cluster::{Layout, Target};
+use crate::deploy::Profile;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Everything a developer runs")]
@@ -51,6 +52,9 @@ enum Command {
     Cluster(cluster::Command),
     /// Build the operator's image, load it and install the chart
     Deploy {
+        /// Compile quickly, as for tests, instead of as it is released
+        #[arg(long)]
+        quick: bool,
         /// Passed to Helm as they are, such as --set replicas=2
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         values: Vec<String>,
@@ -86,8 +90,9 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Chaos(options) => chaos::run(&layout, &target()?, &options)?,
         Command::Tidy => tidy::tidy()?,
         Command::Cluster(command) => cluster::run(command, context.as_deref())?,
-        Command::Deploy { values } => {
-            let built = deploy::deploy(&layout, &target()?, &values)?;
+        Command::Deploy { quick, values } => {
+            let profile = if quick { Profile::Ci } else { Profile::Release };
+            let built = deploy::deploy(&layout, &target()?, profile, &values)?;
             println!("{}", built.name());
         }
         Command::Undeploy => deploy::undeploy(&target()?)?,

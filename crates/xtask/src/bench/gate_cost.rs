@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::table::{Table, Times, verdict};
 use crate::cluster::{CONTROL_PLANE_ETCD, Layout};
-use crate::deploy::{binary, build_image};
+use crate::deploy::{Profile, binary, build_image};
 use crate::tools::wait_until;
 
 const AIM: f64 = 0.3;
@@ -28,7 +28,7 @@ const VALUE: usize = 32 * 1024;
 
 /// Two rows: hardly any data, and a full log.
 pub(super) fn measure(layout: &Layout) -> Result<Table> {
-    build_image(layout)?;
+    build_image(layout, Profile::Release)?;
     let pod = Pod::new(layout)?;
     let mut table = Table::new(&["figure", "measured", "aim", "verdict"]);
     for (what, writes) in [("a fresh member", 1), ("a log of 50 MB", MANY)] {

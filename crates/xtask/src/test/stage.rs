@@ -10,7 +10,7 @@ use super::counts::Counts;
 use super::stream::run_counted;
 use crate::chaos;
 use crate::cluster::{self, ETCDS, Layout, Target};
-use crate::deploy::deploy;
+use crate::deploy::{Profile, deploy};
 use crate::generate::generate;
 use crate::tidy::tidy;
 
@@ -159,7 +159,7 @@ impl Stage {
             }
             Self::Generate => generate(layout, true),
             Self::Up => cluster::ensure_fresh(layout),
-            Self::Deploy => deploy(layout, &bench.target()?, &[]).map(drop),
+            Self::Deploy => deploy(layout, &bench.target()?, Profile::Ci, &[]).map(drop),
             Self::E2e => bench.e2e(&side_by_side()),
             Self::E2eAlone => bench.e2e(&alone()),
             Self::Chaos => bench.chaos(),
