@@ -64,12 +64,16 @@ impl Faults {
         }
     }
 
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
     /// Breaks something, holds it as long as the fault says, and mends it. Returns what exactly was hit.
     pub(crate) async fn inflict(&mut self, fault: Fault) -> Result<String> {
         match fault {
             Fault::KillPod(victim) => self.kill_pod(victim).await,
             Fault::LoseVolume(victim) => self.lose_volume(victim).await,
-            Fault::KillOperator => self.kill_operator().await,
+            Fault::KillOperator => kill_operator(&self.cluster).await,
             Fault::CrashProcess(victim) => self.crash(victim).await,
             Fault::Freeze(victim, time) => self.freeze(victim, time).await,
             Fault::CutNode(victim, time) => self.cut(victim, time, false).await,
@@ -148,19 +152,6 @@ impl Faults {
         claims.delete(&claim, &DeleteParams::default()).await?;
         self.cluster.kill(&target.pod).await?;
         Ok(target.name)
-    }
-
-    async fn kill_operator(&self) -> Result<String> {
-        let operator = Operator::disturb(&self.cluster.stage.client).await?;
-        let pods = operator.pods().await?;
-        let names: Vec<String> = pods
-            .into_iter()
-            .filter_map(|pod| pod.metadata.name)
-            .collect();
-        for name in &names {
-            operator.kill(name, Some(0)).await?;
-        }
-        Ok(names.join(", "))
     }
 
     async fn crash(&self, victim: Victim) -> Result<String> {
@@ -285,6 +276,20 @@ impl Faults {
     fn tool(&self) -> Result<&Tool> {
         self.tool.as_ref().context("the nodes are out of reach")
     }
+}
+
+/// Ends every pod of the operator at once.
+pub(crate) async fn kill_operator(cluster: &Cluster) -> Result<String> {
+    let operator = Operator::disturb(&cluster.stage.client).await?;
+    let pods = operator.pods().await?;
+    let names: Vec<String> = pods
+        .into_iter()
+        .filter_map(|pod| pod.metadata.name)
+        .collect();
+    for name in &names {
+        operator.kill(name, Some(0)).await?;
+    }
+    Ok(names.join(", "))
 }
 
 fn node(pod: &Pod) -> Option<&String> {

@@ -35,7 +35,7 @@ use clap::Parser;
 
 use crate::nodes::Tool;
 use crate::run::Plan;
-use crate::schedule::FaultKind;
+use crate::schedule::{FaultKind, Lasting};
 
 /// A round takes about so long, which says how many are worth printing beforehand.
 const ROUND: Duration = Duration::from_secs(15);
@@ -58,6 +58,9 @@ struct Arguments {
     /// The program whose `cluster` command reaches the nodes; without it, only the Kubernetes API is used
     #[arg(long)]
     tool: Option<PathBuf>,
+    /// Faults that last do so for up to a minute, instead of ten seconds
+    #[arg(long)]
+    long: bool,
     /// Faults that are left out, separated by commas
     #[arg(long, value_delimiter = ',')]
     without: Vec<FaultKind>,
@@ -80,6 +83,11 @@ fn chaos() -> Result<ExitCode> {
         time: Duration::from_secs(arguments.minutes * 60),
         version: arguments.version,
         tool: arguments.tool.map(Tool),
+        lasting: if arguments.long {
+            Lasting::Long
+        } else {
+            Lasting::Briefly
+        },
         without: arguments.without,
     };
     let shown = plan.time.as_secs() / ROUND.as_secs();

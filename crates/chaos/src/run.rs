@@ -11,12 +11,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agreement::{self, Agreed, Found};
 use crate::clients::Journal;
-use crate::faults::Faults;
+use crate::faults::{Faults, kill_operator};
 use crate::history::Anomaly;
 use crate::members::Members;
 use crate::nodes::Tool;
 use crate::report::Record;
-use crate::schedule::{Edit, FaultKind, Reach, Round, SIZES, Schedule};
+use crate::schedule::{Edit, Fault, FaultKind, Lasting, Reach, Round, SIZES, Schedule, Second};
 use crate::timeline::{Clock, Timeline};
 use crate::traffic::Traffic;
 use crate::{fill, health};
@@ -32,6 +32,7 @@ pub(crate) struct Plan {
     /// Release of etcd, such as `v3.6.16`.
     pub(crate) version: String,
     pub(crate) tool: Option<Tool>,
+    pub(crate) lasting: Lasting,
     pub(crate) without: Vec<FaultKind>,
 }
 
@@ -41,7 +42,7 @@ impl Plan {
             Some(_) => Reach::Nodes,
             None => Reach::Api,
         };
-        Schedule::new(self.seed, reach, &self.without)
+        Schedule::new(self.seed, reach, self.lasting, &self.without)
     }
 }
 
@@ -170,11 +171,38 @@ async fn play_round(number: usize, round: Round, faults: &mut Faults, record: &m
         }
         tokio::time::sleep(round.lag).await;
     }
-    if let Some(fault) = round.fault {
-        match faults.inflict(fault).await {
-            Ok(hit) => record.inflicted(fault, &hit),
-            Err(error) => record.skipped(&format!("{fault}: {error:#}")),
+    let Some(fault) = round.fault else { return };
+    match round.second {
+        None => note(record, fault, faults.inflict(fault).await),
+        // The operator goes while the first fault lasts, or while it repairs.
+        Some(Second {
+            after,
+            fault: second @ Fault::KillOperator,
+        }) => {
+            let cluster = faults.cluster().clone();
+            let killed = async {
+                tokio::time::sleep(after).await;
+                kill_operator(&cluster).await
+            };
+            let (hit, killed) = tokio::join!(faults.inflict(fault), killed);
+            note(record, fault, hit);
+            note(record, second, killed);
         }
+        Some(Second {
+            after,
+            fault: second,
+        }) => {
+            note(record, fault, faults.inflict(fault).await);
+            tokio::time::sleep(after).await;
+            note(record, second, faults.inflict(second).await);
+        }
+    }
+}
+
+fn note(record: &mut Record, fault: Fault, hit: Result<String>) {
+    match hit {
+        Ok(hit) => record.inflicted(fault, &hit),
+        Err(error) => record.skipped(&format!("{fault}: {error:#}")),
     }
 }
 

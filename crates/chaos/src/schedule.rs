@@ -57,14 +57,32 @@ pub(crate) enum Edit {
     Resources(u64),
 }
 
-/// One round: perhaps an edit, and a while later perhaps a fault.
+/// One round: perhaps an edit, and a while later perhaps a fault, and perhaps another before the first is repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Round {
     pub(crate) edit: Option<Edit>,
     pub(crate) lag: Duration,
     pub(crate) fault: Option<Fault>,
+    pub(crate) second: Option<Second>,
     /// Peace after the cluster is healthy again.
     pub(crate) rest: Duration,
+}
+
+/// A fault while another one lasts or is being repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Second {
+    /// So long after the first began.
+    pub(crate) after: Duration,
+    pub(crate) fault: Fault,
+}
+
+/// How long faults last that do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lasting {
+    /// Up to ten seconds: shorter than Kubernetes takes to give up a node.
+    Briefly,
+    /// Up to a minute.
+    Long,
 }
 
 /// How far the run's hands reach.
@@ -80,12 +98,16 @@ pub(crate) enum Reach {
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     dice: Dice,
+    /// Others, so that the first faults of a seed are what they were before there were second ones.
+    second_dice: Dice,
     reach: Reach,
+    lasting: Lasting,
     size: u32,
     without: Vec<FaultKind>,
     faults: Vec<FaultKind>,
     edits: Vec<EditKind>,
     number: u64,
+    with_fault: u64,
 }
 
 /// A fault without its victim. The variants are documented for `--help`.
@@ -145,18 +167,30 @@ const EDITS: [EditKind; 3] = [EditKind::Resize, EditKind::Restart, EditKind::Res
 const EDIT_EVERY: u64 = 3;
 /// One round with an edit in so many has no fault.
 const ALONE_EVERY: u64 = 4;
+/// One round with a fault in so many has two.
+const PAIR_EVERY: u64 = 3;
+/// What comes second besides the operator's end: at once, and to one member.
+const SECOND_BY_API: [FaultKind; 2] = [FaultKind::KillPod, FaultKind::LoseVolume];
+const SECOND_BY_NODES: [FaultKind; 3] = [
+    FaultKind::CrashProcess,
+    FaultKind::RestartKubelet,
+    FaultKind::FlipBytes,
+];
 
 impl Schedule {
-    pub(crate) fn new(seed: u64, reach: Reach, without: &[FaultKind]) -> Self {
+    pub(crate) fn new(seed: u64, reach: Reach, lasting: Lasting, without: &[FaultKind]) -> Self {
         let [size, _larger] = SIZES;
         Self {
             dice: Dice::new(seed),
+            second_dice: Dice::new(!seed),
             reach,
+            lasting,
             size,
             without: without.to_vec(),
             faults: Vec::new(),
             edits: Vec::new(),
             number: 0,
+            with_fault: 0,
         }
     }
 
@@ -171,25 +205,34 @@ impl Schedule {
             self.faults.retain(|kind| !self.without.contains(kind));
         }
         let kind = self.faults.pop()?;
-        let victim = match self.dice.below(2) {
-            0 => Victim::Leader,
-            _other => Victim::Follower(self.dice.below(12)),
+        let victim = victim(&mut self.dice);
+        let time = match self.lasting {
+            Lasting::Briefly => self.dice.between(2000, 10_000),
+            Lasting::Long => self.dice.between(10_000, 60_000),
         };
-        let time = Duration::from_millis(self.dice.between(2000, 10_000));
-        Some(match kind {
-            FaultKind::KillPod => Fault::KillPod(victim),
-            FaultKind::LoseVolume => Fault::LoseVolume(victim),
-            FaultKind::KillOperator => Fault::KillOperator,
-            FaultKind::CrashProcess => Fault::CrashProcess(victim),
-            FaultKind::Freeze => Fault::Freeze(victim, time),
-            FaultKind::CutNode => Fault::CutNode(victim, time),
-            FaultKind::CutPods => Fault::CutPods(victim, time),
-            FaultKind::KillNode => Fault::KillNode(victim, time),
-            FaultKind::RestartKubelet => Fault::RestartKubelet(victim),
-            FaultKind::RestartApiServer => Fault::RestartApiServer,
-            FaultKind::FlipBytes => Fault::FlipBytes(victim),
-            FaultKind::FillQuota => Fault::FillQuota,
-        })
+        Some(kind.of(victim, Duration::from_millis(time)))
+    }
+
+    /// Every other pair is a fault whose repair loses its operator.
+    fn second(&mut self) -> Option<Second> {
+        self.with_fault += 1;
+        if self.with_fault % PAIR_EVERY != 2 {
+            return None;
+        }
+        let dice = &mut self.second_dice;
+        let after = Duration::from_millis(dice.between(200, 3000));
+        let mut kinds: Vec<FaultKind> = SECOND_BY_API.into();
+        if self.reach == Reach::Nodes {
+            kinds.extend(SECOND_BY_NODES);
+        }
+        dice.shuffle(&mut kinds);
+        let operator_next = (self.with_fault / PAIR_EVERY).is_multiple_of(2);
+        if operator_next {
+            kinds.push(FaultKind::KillOperator);
+        }
+        kinds.retain(|kind| !self.without.contains(kind));
+        let fault = kinds.pop()?.of(victim(dice), Duration::ZERO);
+        Some(Second { after, fault })
     }
 
     fn edit(&mut self) -> Option<Edit> {
@@ -210,6 +253,32 @@ impl Schedule {
     }
 }
 
+fn victim(dice: &mut Dice) -> Victim {
+    match dice.below(2) {
+        0 => Victim::Leader,
+        _other => Victim::Follower(dice.below(12)),
+    }
+}
+
+impl FaultKind {
+    fn of(self, victim: Victim, time: Duration) -> Fault {
+        match self {
+            Self::KillPod => Fault::KillPod(victim),
+            Self::LoseVolume => Fault::LoseVolume(victim),
+            Self::KillOperator => Fault::KillOperator,
+            Self::CrashProcess => Fault::CrashProcess(victim),
+            Self::Freeze => Fault::Freeze(victim, time),
+            Self::CutNode => Fault::CutNode(victim, time),
+            Self::CutPods => Fault::CutPods(victim, time),
+            Self::KillNode => Fault::KillNode(victim, time),
+            Self::RestartKubelet => Fault::RestartKubelet(victim),
+            Self::RestartApiServer => Fault::RestartApiServer,
+            Self::FlipBytes => Fault::FlipBytes(victim),
+            Self::FillQuota => Fault::FillQuota,
+        }
+    }
+}
+
 impl Iterator for Schedule {
     type Item = Round;
 
@@ -222,10 +291,12 @@ impl Iterator for Schedule {
         };
         let alone = edit.is_some() && self.dice.below(ALONE_EVERY) == 0;
         let fault = if alone { None } else { self.fault() };
+        let second = fault.and_then(|_first| self.second());
         Some(Round {
             edit,
             lag: Duration::from_millis(self.dice.below(4000)),
             fault,
+            second,
             rest: Duration::from_millis(self.dice.between(500, 2500)),
         })
     }
@@ -299,6 +370,12 @@ impl fmt::Display for Round {
             (Some(edit), None) => write!(f, "{edit}"),
             (None, Some(fault)) => write!(f, "{fault}"),
             (None, None) => f.write_str("nothing"),
+        }?;
+        match self.second {
+            Some(Second { after, fault }) => {
+                write!(f, ", and {:.1} s later {fault}", after.as_secs_f32())
+            }
+            None => Ok(()),
         }
     }
 }
@@ -309,14 +386,17 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn rounds(seed: u64, reach: Reach) -> Vec<Round> {
-        Schedule::new(seed, reach, &[]).take(60).collect()
+        Schedule::new(seed, reach, Lasting::Briefly, &[])
+            .take(60)
+            .collect()
     }
 
     #[test]
     fn a_seed_is_a_schedule() {
         assert_eq!(rounds(7, Reach::Nodes), rounds(7, Reach::Nodes));
         assert_ne!(rounds(7, Reach::Nodes), rounds(8, Reach::Nodes));
-        let first: Vec<String> = Schedule::new(1, Reach::Nodes, &[])
+        let first: Vec<String> = rounds(1, Reach::Nodes)
+            .into_iter()
             .take(3)
             .map(|round| round.to_string())
             .collect();
@@ -351,8 +431,9 @@ mod tests {
                 ["flip bytes", "fill quota"],
             ),
         ] {
-            let rounds = Schedule::new(3, Reach::Nodes, &without).take(60);
-            let kinds: BTreeSet<&str> = rounds.filter_map(|r| r.fault).map(Fault::kind).collect();
+            let rounds = Schedule::new(3, Reach::Nodes, Lasting::Briefly, &without).take(60);
+            let both = rounds.flat_map(|r| [r.fault, r.second.map(|second| second.fault)]);
+            let kinds: BTreeSet<&str> = both.flatten().map(Fault::kind).collect();
             assert_eq!(kinds.len(), 10);
             assert!(names.iter().all(|name| !kinds.contains(name)));
         }
@@ -375,20 +456,46 @@ mod tests {
         }
     }
 
+    fn lasts(fault: Fault) -> Duration {
+        match fault {
+            Fault::Freeze(_, time)
+            | Fault::CutNode(_, time)
+            | Fault::CutPods(_, time)
+            | Fault::KillNode(_, time) => time,
+            _at_once => Duration::ZERO,
+        }
+    }
+
     #[test]
     fn what_lasts_ends() {
-        for round in rounds(9, Reach::Nodes) {
-            let time = match round.fault {
-                Some(
-                    Fault::Freeze(_, time)
-                    | Fault::CutNode(_, time)
-                    | Fault::CutPods(_, time)
-                    | Fault::KillNode(_, time),
-                ) => time,
-                _at_once => Duration::ZERO,
-            };
-            assert!(time <= Duration::from_secs(10));
-            assert!(round.edit.is_some() || round.fault.is_some());
+        let longest = |lasting| {
+            let rounds: Vec<Round> = Schedule::new(9, Reach::Nodes, lasting, &[])
+                .take(60)
+                .collect();
+            assert!(
+                rounds
+                    .iter()
+                    .all(|round| round.edit.is_some() || round.fault.is_some())
+            );
+            let faults = rounds.iter().filter_map(|round| round.fault);
+            faults.map(lasts).max().unwrap()
+        };
+        assert!(longest(Lasting::Briefly) <= Duration::from_secs(10));
+        let long = longest(Lasting::Long);
+        assert!(long > Duration::from_secs(45) && long <= Duration::from_mins(1));
+    }
+
+    #[test]
+    fn pairs_come_early_and_their_second_is_over_at_once() {
+        for seed in 0..50 {
+            let rounds = rounds(seed, Reach::Nodes);
+            let second = |round: &Round| round.second.map(|second| second.fault);
+            // Two minutes are enough for one: the first of them kills the operator.
+            let first = rounds.iter().take(8).find_map(second);
+            assert_eq!(first, Some(Fault::KillOperator), "{seed}");
+            let seconds: Vec<Fault> = rounds.iter().filter_map(second).collect();
+            assert!(seconds.iter().all(|fault| lasts(*fault).is_zero()));
+            assert!(seconds.iter().any(|fault| *fault != Fault::KillOperator));
         }
     }
 }

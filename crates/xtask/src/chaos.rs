@@ -20,6 +20,9 @@ pub(crate) struct Options {
     /// Release of etcd, if not the usual one
     #[arg(long)]
     pub(crate) version: Option<String>,
+    /// Faults that last do so for up to a minute, instead of ten seconds
+    #[arg(long)]
+    pub(crate) long: bool,
     /// Faults that are left out, separated by commas, such as kill-node,freeze
     #[arg(long)]
     pub(crate) without: Option<String>,
@@ -52,6 +55,9 @@ fn command(layout: &Layout, target: &Target, options: &Options) -> Result<Comman
     }
     if let Some(without) = &options.without {
         command.args(["--without", without]);
+    }
+    if options.long {
+        command.arg("--long");
     }
     if target.is_local() {
         command.arg("--tool").arg(std::env::current_exe()?);
