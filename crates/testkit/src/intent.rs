@@ -1,17 +1,23 @@
 //! Specs that make sense, short to write.
 
+use std::sync::LazyLock;
+
 use api::{ClusterIntent, EtcdClusterSpec, EtcdVersion};
+
+/// Parsed once: worlds and scenes ask for it millions of times.
+static DEFAULTS: LazyLock<ClusterIntent> = LazyLock::new(|| {
+    let Ok(defaults) = ClusterIntent::parse(&EtcdClusterSpec::default()) else {
+        unreachable!("an empty spec has every default")
+    };
+    defaults
+});
 
 /// A spec of so many members on a line of etcd (5, 6 or 7), with every default.
 pub fn intent(size: u32, minor: u8) -> ClusterIntent {
-    let defaults = ClusterIntent::parse(&EtcdClusterSpec::default());
-    let Ok(defaults) = defaults else {
-        unreachable!("an empty spec has every default")
-    };
     ClusterIntent {
         size,
         version: newest(minor),
-        ..defaults
+        ..DEFAULTS.clone()
     }
 }
 

@@ -136,19 +136,43 @@ fn restarted(size: u32) -> Story {
 const UP_AND_DOWN: &[Edit] = &[Edit::Size(3), Edit::Size(1)];
 const FURTHER: &[Edit] = &[Edit::Size(5), Edit::Size(3)];
 
-/// The stories of the ordinary run: seconds.
-#[test]
-fn no_order_of_events_does_harm_or_keeps_a_cluster_down() {
-    tried(bootstrap(1), 1, 1);
-    tried(bootstrap(3), 0, 0);
-    tried(coarse(bootstrap(3)), 0, 1);
-    tried(stays(1), 2, 1);
-    tried(stays(3), 1, 1);
-    tried(stays(5), 1, 0);
-    tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 0, 0);
-    tried(restarted(3), 0, 0);
-    tried(proved(3), 0, 1);
-    tried(asked(3), 0, 1);
+/// The stories of the ordinary run, side by side.
+mod no_order_of_events_does_harm_or_keeps_a_cluster_down {
+    use super::*;
+
+    #[test]
+    fn while_five_have_grown() {
+        tried(stays(5), 1, 0);
+    }
+
+    #[test]
+    fn while_three_begin_and_one_is_late() {
+        tried(coarse(bootstrap(3)), 0, 1);
+    }
+
+    #[test]
+    fn while_one_or_three_begin() {
+        tried(bootstrap(1), 1, 1);
+        tried(bootstrap(3), 0, 0);
+    }
+
+    #[test]
+    fn while_one_or_three_have_grown() {
+        tried(stays(1), 2, 1);
+        tried(stays(3), 1, 1);
+    }
+
+    #[test]
+    fn while_the_size_changes_or_all_are_restarted() {
+        tried(changes("1 to 3 to 1", 1, UP_AND_DOWN), 0, 0);
+        tried(restarted(3), 0, 0);
+    }
+
+    #[test]
+    fn once_quorum_is_lost() {
+        tried(proved(3), 0, 1);
+        tried(asked(3), 0, 1);
+    }
 }
 
 /// The larger ones, up to five members and two faults: an hour. `MODEL=full` tries them all, `MODEL="5 a grown"` those

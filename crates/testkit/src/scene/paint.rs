@@ -12,13 +12,14 @@ use plan::observed::{
     Claim, Cluster, Etcd, Home, Latched, Member, MemberList, NodeState, Objects, Pod, Process,
     Proven, Serving, Told, format_id,
 };
-use plan::target::{Target, decide_target};
+use plan::target::Target;
 
 use super::{
     CLUSTER, Claimed, Does, FENCE, Fate, For, HEAD, LARGE, Listed, Made, OLD, OTHER, SMALL,
     STRANGER, Scene, Sized, Slot, Trial, UID, claim_uid, member_id, nonce, pod_uid,
 };
 use crate::intent::{intent, newest};
+use crate::world::observe::target_of;
 use crate::world::{NAME, NAMESPACE, peer_url};
 
 /// What a scene is about, found out once.
@@ -92,7 +93,7 @@ impl Scene {
             renewing: false,
             ..Latched::default()
         };
-        decide_target(&self.intent(), &latched)
+        target_of(&self.intent(), &latched)
     }
 
     /// Hash of what to run next.

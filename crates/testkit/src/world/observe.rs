@@ -44,7 +44,8 @@ thread_local! {
     static TARGETS: RefCell<VecDeque<(ClusterIntent, Latched, Target)>> = const { RefCell::new(VecDeque::new()) };
 }
 
-fn target_of(intent: &ClusterIntent, latched: &Latched) -> Target {
+/// As `decide_target` says, which looks at no more of the memory than this.
+pub(crate) fn target_of(intent: &ClusterIntent, latched: &Latched) -> Target {
     let asked = Latched {
         storage: latched.storage,
         proven: latched.proven.clone(),

@@ -7,11 +7,10 @@ use api::Quantity;
 use api::intent::DailyWindow;
 use plan::cluster::Due;
 use plan::observed::{Alarm, AlarmKind, Hash, Process, Serving, Space, quorum};
-use plan::target::decide_target;
 use plan::{Observed, Step};
 
 use crate::world::World;
-use crate::world::observe::Look;
+use crate::world::observe::{Look, target_of};
 
 /// What an empty database takes.
 const BASE: u64 = 1 << 20;
@@ -109,7 +108,7 @@ impl World {
             return;
         }
         let latched = plan::status::latched(&self.object.status);
-        let target = decide_target(&self.intent(), &latched);
+        let target = target_of(&self.intent(), &latched);
         let quota = target.intent.quota();
         self.upkeep.quotas.insert(target.template, quota);
         let running = self.running();
