@@ -27,7 +27,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-pub(crate) use self::build::{CONTROL_PLANE_ETCD, ETCDS, KUBERNETES};
+pub(crate) use self::build::{CONTROL_PLANE_ETCD, ETCDS, Extent, KUBERNETES, has_kubernetes};
 pub(crate) use self::disk::warn_if_short;
 use self::images::Archive;
 use self::network::Node;
@@ -97,7 +97,7 @@ pub(crate) fn run(command: Command, context: Option<&str>) -> Result<()> {
             nodes,
             kubernetes,
             kind: false,
-        } => up(&layout, nodes, kubernetes)?,
+        } => up(&layout, nodes, kubernetes, Extent::Everything)?,
         Command::Up {
             nodes, kind: true, ..
         } => {
@@ -125,13 +125,13 @@ pub(crate) fn run(command: Command, context: Option<&str>) -> Result<()> {
         }
         Command::Build { kubernetes } => {
             let _lock = layout.lock()?;
-            return build(&layout, &kubernetes).map(drop);
+            return build(&layout, &kubernetes, Extent::Everything).map(drop);
         }
     }
     print_env(&Target::resolve(&layout, context)?)
 }
 
-fn up(layout: &Layout, nodes: u8, kubernetes: String) -> Result<()> {
+fn up(layout: &Layout, nodes: u8, kubernetes: String, extent: Extent) -> Result<()> {
     packages::ensure_root()?;
     let _lock = layout.lock()?;
     let started = Instant::now();
@@ -148,12 +148,14 @@ fn up(layout: &Layout, nodes: u8, kubernetes: String) -> Result<()> {
             present.nodes,
             present.kubernetes
         ),
-        Some(_) if health::is_healthy(layout, &wanted) => return add_images(layout, &wanted),
+        Some(_) if health::is_healthy(layout, &wanted) => {
+            return add_images(layout, &wanted, extent);
+        }
         Some(_) => eprintln!("the cluster is not whole; starting what is missing"),
         None => {}
     }
     disk::refuse_full(layout.cache())?;
-    let images = build(layout, &wanted.kubernetes)?;
+    let images = build(layout, &wanted.kubernetes, extent)?;
     network::refuse_conflict()?;
     layout.keep_settings(&wanted)?;
     start(layout, &wanted, &images)?;
@@ -162,8 +164,8 @@ fn up(layout: &Layout, nodes: u8, kubernetes: String) -> Result<()> {
 }
 
 /// A cluster that an earlier checkout started may lack an image that a test of this one needs.
-fn add_images(layout: &Layout, settings: &Settings) -> Result<()> {
-    let images = build(layout, &settings.kubernetes)?;
+fn add_images(layout: &Layout, settings: &Settings, extent: Extent) -> Result<()> {
+    let images = build(layout, &settings.kubernetes, extent)?;
     Node::first(settings.nodes).try_for_each(|node| node::ensure_images(layout, node, &images))
 }
 
@@ -187,25 +189,25 @@ pub(crate) fn ensure_fresh(layout: &Layout) -> Result<()> {
         eprintln!("the cluster is not whole; beginning with a new one");
         down(layout)?;
     }
-    ensure_up(layout)
+    ensure_up(layout, Extent::Everything)
 }
 
 /// The cluster that is up, made whole; else a new one of the usual size.
-pub(crate) fn ensure_up(layout: &Layout) -> Result<()> {
+pub(crate) fn ensure_up(layout: &Layout, extent: Extent) -> Result<()> {
     match layout.settings()? {
         Some(Settings {
             provider: Provider::Kind,
             ..
         }) => Ok(()),
-        Some(present) => up(layout, present.nodes, present.kubernetes),
-        None => up(layout, USUAL_NODES, KUBERNETES.to_owned()),
+        Some(present) => up(layout, present.nodes, present.kubernetes, extent),
+        None => up(layout, USUAL_NODES, KUBERNETES.to_owned(), extent),
     }
 }
 
-fn build(layout: &Layout, kubernetes: &str) -> Result<Vec<Archive>> {
+fn build(layout: &Layout, kubernetes: &str, extent: Extent) -> Result<Vec<Archive>> {
     packages::ensure_installed(&layout.cache().join("packages.log"))?;
     packages::ensure_go()?;
-    build::ensure(layout, kubernetes)?;
+    build::ensure(layout, kubernetes, extent)?;
     images::ensure(layout)
 }
 

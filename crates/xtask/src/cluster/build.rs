@@ -52,17 +52,35 @@ func main() {
 
 const PROVISIONER_SOURCE: &str = include_str!("volumes.go");
 
+/// How much of it is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Every release of etcd that is tested, and one with failpoints.
+    Everything,
+    /// Kubernetes, and the etcd below it, which is also the one that is shown.
+    Demo,
+}
+
+/// Whether nothing of Kubernetes, which takes longest, is left to be compiled.
+pub(crate) fn has_kubernetes(layout: &Layout) -> bool {
+    let commands = KUBERNETES_COMMANDS.map(|tool| layout.bin(tool, KUBERNETES));
+    commands.iter().all(|path| path.exists()) && layout.bin("helm", HELM).exists()
+}
+
 /// Compiles whatever is missing.
-pub(crate) fn ensure(layout: &Layout, kubernetes: &str) -> Result<()> {
+pub(crate) fn ensure(layout: &Layout, kubernetes: &str, extent: Extent) -> Result<()> {
     for directory in ["bin", "src", "log"] {
         fs::create_dir_all(layout.cache().join(directory))?;
     }
     build_kubernetes(layout, kubernetes)?;
     build_provisioner(layout, kubernetes)?;
-    for version in ETCDS.into_iter().chain(EARLIER_ETCDS) {
-        build_etcd(layout, version)?;
+    build_etcd(layout, CONTROL_PLANE_ETCD)?;
+    if extent == Extent::Everything {
+        for version in ETCDS.into_iter().chain(EARLIER_ETCDS) {
+            build_etcd(layout, version)?;
+        }
+        failpoints::ensure(layout)?;
     }
-    failpoints::ensure(layout)?;
     install(layout, "coredns", COREDNS, "github.com/coredns/coredns", "")?;
     let version = format!("-X helm.sh/helm/v4/internal/version.version=v{HELM}");
     install(layout, "helm", HELM, "helm.sh/helm/v4/cmd/helm", &version)?;

@@ -34,10 +34,11 @@ struct Wanted {
     aliases: Vec<String>,
 }
 
-/// The archives of all images, written if missing; the most urgent first.
+/// The archives of all images whose programs are compiled, written if missing; the most urgent first.
 pub(crate) fn ensure(layout: &Layout) -> Result<Vec<Archive>> {
     let mut archives = Vec::new();
-    for wanted in images(layout) {
+    let is_compiled = |wanted: &Wanted| wanted.image.files.iter().all(|(_, file)| file.exists());
+    for wanted in images(layout).into_iter().filter(is_compiled) {
         let path = layout.image(&wanted.file);
         if !path.exists() {
             write_archive(&path, &wanted.image)?;
