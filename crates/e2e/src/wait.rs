@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
-/// How long most things may take on a small machine that does three of them at once.
+/// How long most things may take on a small machine that does several of them at once.
 pub const MINUTE: Duration = Duration::from_mins(1);
 /// Errors in a row after which nothing stays as it was.
 const MOST_ERRORS: u32 = 4;

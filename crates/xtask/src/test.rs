@@ -51,9 +51,13 @@ pub(crate) fn run(layout: &Layout, context: Option<&str>, options: &Options) -> 
     }
     let mut laps = Vec::new();
     let mut failure = None;
-    for stage in stages(options, context) {
+    let stages = stages(options, context);
+    for stage in &stages {
+        if *stage == Stage::Etcd && stages.contains(&Stage::Deploy) {
+            bench.begin_image();
+        }
         if let Err(error) = timed(&mut laps, stage.name(), || stage.run(&mut bench)) {
-            failure = Some((stage, error));
+            failure = Some((*stage, error));
             break;
         }
     }
@@ -61,6 +65,9 @@ pub(crate) fn run(layout: &Layout, context: Option<&str>, options: &Options) -> 
         && stage.needs_cluster()
     {
         diagnose::keep(layout, context);
+    }
+    if let Err(error) = bench.end_image() {
+        eprintln!("the image could not be built either: {error:#}");
     }
     let mut down_failed = None;
     if ours && !options.keep && layout.settings()?.is_some() {

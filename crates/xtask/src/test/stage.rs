@@ -3,14 +3,15 @@
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread::{JoinHandle, spawn};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::counts::Counts;
 use super::stream::run_counted;
 use crate::chaos;
 use crate::cluster::{self, ETCDS, Layout, Target};
-use crate::deploy::{Profile, deploy};
+use crate::deploy::{Built, Profile, build_image, install};
 use crate::generate::generate;
 use crate::tidy::tidy;
 
@@ -54,8 +55,8 @@ const STORIES: &str = "--workspace --test stories";
 /// Modules of stories that take the operator or a node away from all the others.
 const DISRUPTIVE: [&str; 2] = ["lifecycle_operator", "fault_node"];
 
-/// How many stories run side by side.
-const STORIES_AT_ONCE: u8 = 3;
+/// How many stories run side by side. They mostly wait.
+const STORIES_AT_ONCE: u8 = 5;
 
 /// What the stages work with.
 pub(super) struct Bench<'a> {
@@ -63,6 +64,7 @@ pub(super) struct Bench<'a> {
     context: Option<&'a str>,
     deep: bool,
     counts: Counts,
+    image: Option<JoinHandle<Result<Built>>>,
 }
 
 impl<'a> Bench<'a> {
@@ -72,7 +74,33 @@ impl<'a> Bench<'a> {
             context,
             deep,
             counts: Counts::default(),
+            image: None,
         }
+    }
+
+    /// Compiles the operator's image beside the stages that mostly wait, until `deploy` asks for it.
+    pub(super) fn begin_image(&mut self) {
+        let layout = self.layout.clone();
+        self.image = Some(spawn(move || build_image(&layout, Profile::Ci)));
+    }
+
+    /// Waits for an image that no stage has asked for, so that no compiler outlives the run.
+    pub(super) fn end_image(&mut self) -> Result<Option<Built>> {
+        let image = self.image.take().map(JoinHandle::join).transpose();
+        let Ok(image) = image else {
+            bail!("building the image panicked")
+        };
+        image.transpose()
+    }
+
+    fn deploy(&mut self) -> Result<()> {
+        let built = match self.end_image()? {
+            Some(built) => built,
+            None => build_image(self.layout, Profile::Ci)?,
+        };
+        let target = self.target()?;
+        target.load_image(&built.archive)?;
+        install(&target, &built, &[])
     }
 
     pub(super) fn counts(&self) -> &Counts {
@@ -159,7 +187,7 @@ impl Stage {
             }
             Self::Generate => generate(layout, true),
             Self::Up => cluster::ensure_fresh(layout),
-            Self::Deploy => deploy(layout, &bench.target()?, Profile::Ci, &[]).map(drop),
+            Self::Deploy => bench.deploy(),
             Self::E2e => bench.e2e(&side_by_side()),
             Self::E2eAlone => bench.e2e(&alone()),
             Self::Chaos => bench.chaos(),
@@ -220,7 +248,8 @@ impl Bench<'_> {
     fn chaos(&mut self) -> Result<()> {
         let options = chaos::Options {
             seed: 1,
-            minutes: 2,
+            minutes: if self.deep { 10 } else { 2 },
+            long: self.deep,
             version: None,
             without: None,
         };
