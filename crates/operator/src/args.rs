@@ -37,8 +37,9 @@ pub struct Options {
         default_value = ""
     )]
     pub namespaces: Vec<String>,
-    /// Clusters that are worked on at the same time, per watched namespace list.
-    #[arg(long, env = "WORKERS", default_value_t = 16)]
+    /// Clusters that are looked at at the same time. One that waits for a silent member for longer than a moment does not
+    /// count.
+    #[arg(long, env = "WORKERS", default_value_t = 64)]
     pub workers: u16,
     /// How members are reached: `auto` is direct inside a cluster and port-forward outside.
     #[arg(long, env = "REACH", value_enum, default_value_t = Reach::Auto)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::{EtcdCluster, labels, names};
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{
     Container, PersistentVolumeClaim, Pod, PodSpec, Service, ServiceAccount,
@@ -18,6 +18,8 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
+
+use crate::health::Health;
 
 /// An `EtcdCluster`, or why it cannot be read: one malformed object must not stop the watch of the others.
 pub type Guarded = DeserializeGuard<EtcdCluster>;
@@ -65,7 +67,7 @@ impl Caches {
 pub type Triggers<K> = futures::stream::BoxStream<'static, Result<K, watcher::Error>>;
 
 /// Watches every object of one kind that the operator made.
-pub fn watch_owned<K>(api: Api<K>, trim: fn(&mut K)) -> (Store<K>, Triggers<K>)
+pub fn watch_owned<K>(api: Api<K>, trim: fn(&mut K), health: &Health) -> (Store<K>, Triggers<K>)
 where
     K: Resource<DynamicType = ()>
         + Clone
@@ -79,17 +81,20 @@ where
     watch(
         api,
         watcher::Config::default().labels(&selector),
-        trim,
-        |_| {},
+        (trim, |_| {}),
+        health,
     )
 }
 
 /// Watches what the name servers know of the members: slices bear the labels of their Service.
-pub fn watch_slices(api: Api<EndpointSlice>) -> (Store<EndpointSlice>, Triggers<EndpointSlice>) {
+pub fn watch_slices(
+    api: Api<EndpointSlice>,
+    health: &Health,
+) -> (Store<EndpointSlice>, Triggers<EndpointSlice>) {
     let owned = format!("{}={}", labels::MANAGED_BY, labels::OPERATOR);
     let selector = format!("{owned},{}=peer", labels::COMPONENT);
     let config = watcher::Config::default().labels(&selector);
-    watch(api, config, trim_slice, |_| {})
+    watch(api, config, (trim_slice, |_| {}), health)
 }
 
 /// Of what a pod is made of only its node is read, and what its gate was told.
@@ -125,23 +130,20 @@ fn trim_slice(slice: &mut EndpointSlice) {
 pub fn watch_clusters(
     api: Api<Guarded>,
     gone: UnboundedSender<Guarded>,
+    health: &Health,
 ) -> (Store<Guarded>, Triggers<Guarded>) {
-    watch(
-        api,
-        watcher::Config::default(),
-        |_| {},
-        move |cluster: &Guarded| {
-            // Nobody listens any more when the operator stops.
-            drop(gone.send(cluster.clone()));
-        },
-    )
+    let tell = move |cluster: &Guarded| {
+        // Nobody listens any more when the operator stops.
+        drop(gone.send(cluster.clone()));
+    };
+    watch(api, watcher::Config::default(), (|_| {}, tell), health)
 }
 
 fn watch<K>(
     api: Api<K>,
     config: watcher::Config,
-    trim: fn(&mut K),
-    gone: impl Fn(&K) + Send + 'static,
+    (trim, gone): (fn(&mut K), impl Fn(&K) + Send + 'static),
+    health: &Health,
 ) -> (Store<K>, Triggers<K>)
 where
     K: Resource<DynamicType = ()>
@@ -154,16 +156,21 @@ where
 {
     let writer = Writer::<K>::default();
     let store = writer.as_reader();
+    let cache = health.cache(K::kind(&()));
     let stream = watcher(api, config)
         .default_backoff()
         .modify(move |object| {
             object.meta_mut().managed_fields = None;
             trim(object);
         })
-        .inspect_ok(move |event| {
-            if let watcher::Event::Delete(object) = event {
-                gone(object);
+        .inspect(move |event| match event {
+            Ok(event) => {
+                cache.hear(matches!(event, watcher::Event::InitDone));
+                if let watcher::Event::Delete(object) = event {
+                    gone(object);
+                }
             }
+            Err(_) => cache.fail(),
         })
         .reflect(writer)
         .touched_objects();

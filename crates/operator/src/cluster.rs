@@ -1,6 +1,7 @@
 //! The reconcile: observe, decide, act, report. Nothing else.
 
 pub mod act;
+mod attempt;
 pub mod farewell;
 pub mod observe;
 pub mod report;
@@ -54,7 +55,10 @@ pub async fn reconcile(guarded: Arc<Guarded>, ctx: Arc<Context>) -> Result<Actio
         name = %cluster.name_any(),
         generation = cluster.meta().generation,
     );
-    look(cluster, &ctx).instrument(span).await
+    let look = Box::pin(look(cluster, &ctx).instrument(span));
+    let done = ctx.lanes.run(look).await;
+    ctx.health.beat();
+    done
 }
 
 /// The four calls.
@@ -62,14 +66,18 @@ async fn look(cluster: &EtcdCluster, ctx: &Context) -> Result<Action, Error> {
     let observed = observe::observe(cluster, ctx).await?;
     let decision = plan::decide(&observed);
     tracing::debug!(step = ?decision.step, why = %decision.why, "decided");
-    let outcome = act::act(cluster, &observed, &decision, ctx).await;
-    ctx.refused.note(&observed, &outcome);
-    log(&decision, &outcome);
-    let step = name(&decision.step);
-    ctx.metrics.count(step, decision.reason, &outcome);
+    let tried = attempt::attempt(cluster, &observed, &decision, ctx).await;
+    let outcome = tried.outcome;
+    if tried.held.is_zero() {
+        log(&decision, &outcome);
+        let step = name(&decision.step);
+        ctx.metrics.count(step, decision.reason, &outcome);
+    }
     report::report(cluster, &observed, &decision, &outcome, ctx).await?;
     let pause = pause(&decision, &outcome).saturating_add(jitter(&observed, &decision));
-    Ok(Action::requeue(pause))
+    // Where a step is held back, the cluster is looked at all the same: another step may be due.
+    let held = tried.held.min(plan::decision::SETTLED);
+    Ok(Action::requeue(pause.max(held)))
 }
 
 /// A reconcile that could not end is tried again.

@@ -10,7 +10,10 @@ use plan::Observed;
 use plan::observed::{Refusals, Vitals, Watch, Wish};
 use plan::status::Outcome;
 
+use crate::backoff::Attempts;
 use crate::caches::Caches;
+use crate::health::Health;
+use crate::lanes::Lanes;
 use crate::metrics::Metrics;
 
 /// What every reconcile needs.
@@ -37,6 +40,12 @@ pub struct Context {
     pub watched: Watched,
     /// Objects that were written in vain.
     pub refused: Refused,
+    /// What is told of the operator itself.
+    pub health: Arc<Health>,
+    /// How many clusters are looked at at once.
+    pub lanes: Arc<Lanes>,
+    /// Steps that were repeated, and what came of them.
+    pub attempts: Attempts<Outcome>,
 }
 
 /// Stamps of objects that were compared and found right, by the UID of their cluster: a cache, so that a look at a
@@ -56,6 +65,11 @@ impl FoundRight {
             Some(stamp) => self.lock().insert(uid.to_owned(), stamp),
             None => self.lock().remove(uid),
         };
+    }
+
+    /// Forgets every cluster that `keep` does not want kept.
+    pub fn retain(&self, mut keep: impl FnMut(&str) -> bool) {
+        self.lock().retain(|uid, _| keep(uid));
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
@@ -80,9 +94,9 @@ impl Compared {
         self.lock().insert(uid.to_owned(), hour);
     }
 
-    /// The cluster is gone.
-    pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+    /// Forgets every cluster that `keep` does not want kept.
+    pub fn retain(&self, mut keep: impl FnMut(&str) -> bool) {
+        self.lock().retain(|uid, _| keep(uid));
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
@@ -103,9 +117,9 @@ impl Watched {
         watched.entry(uid).or_default().note(observed, vitals);
     }
 
-    /// The cluster is gone.
-    pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+    /// Forgets every cluster that `keep` does not want kept.
+    pub fn retain(&self, mut keep: impl FnMut(&str) -> bool) {
+        self.lock().retain(|uid, _| keep(uid));
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Watch>> {
@@ -140,9 +154,9 @@ impl Refused {
         }
     }
 
-    /// The cluster is gone.
-    pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+    /// Forgets every cluster that `keep` does not want kept.
+    pub fn retain(&self, mut keep: impl FnMut(&str) -> bool) {
+        self.lock().retain(|uid, _| keep(uid));
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Refusals>> {

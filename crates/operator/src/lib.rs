@@ -2,10 +2,15 @@
 //! and is as dumb as it can be.
 
 pub mod args;
+pub mod backoff;
 pub mod caches;
 pub mod clock;
 pub mod cluster;
 pub mod context;
+pub mod deadline;
+pub mod descriptors;
+pub mod health;
+pub mod lanes;
 pub mod lease;
 pub mod metrics;
 pub mod probes;

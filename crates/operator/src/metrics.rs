@@ -6,12 +6,15 @@ use std::fmt::{Display, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::{EtcdCluster, Reason};
+use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::Store;
 use plan::observed::Answer;
 use plan::status::Outcome;
 
 use crate::caches::Guarded;
+use crate::descriptors;
+use crate::health::{CacheState, Health};
 
 /// What is told to whoever asks.
 #[derive(Default)]
@@ -60,8 +63,9 @@ impl Metrics {
     }
 
     /// All of it.
-    pub(crate) fn render(&self) -> String {
+    pub(crate) fn render(&self, health: &Health) -> String {
         let mut text = String::new();
+        of_the_process(&mut text, health);
         head(
             &mut text,
             "etcd_operator_steps_total",
@@ -91,6 +95,50 @@ impl Metrics {
             }
         }
         text
+    }
+}
+
+/// How the operator itself is.
+fn of_the_process(text: &mut String, health: &Health) {
+    let filled = (
+        "etcd_operator_cache_filled",
+        "1 once the cache of a kind was filled.",
+    );
+    let news = (
+        "etcd_operator_cache_news_seconds",
+        "When the watch of a kind last brought something, in seconds since 1970.",
+    );
+    let failing = (
+        "etcd_operator_cache_failing_since_seconds",
+        "Since when the watch of a kind fails, in seconds since 1970; absent while it does not.",
+    );
+    let caches = health.caches();
+    let second = |time: Option<Timestamp>| time.map(Timestamp::as_second);
+    let tell = |text: &mut String, (name, help), value: &dyn Fn(CacheState) -> Option<i64>| {
+        head(text, name, "gauge", help);
+        for (kind, state) in &caches {
+            if let Some(value) = value(*state) {
+                line(text, name, &format!("kind=\"{kind}\""), value);
+            }
+        }
+    };
+    tell(text, filled, &|state| Some(i64::from(state.filled)));
+    tell(text, news, &|state| second(state.news));
+    tell(text, failing, &|state| second(state.failing));
+    let open = descriptors::count().and_then(|count| u64::try_from(count).ok());
+    for (name, help, value) in [
+        ("process_open_fds", "Descriptors that are open.", open),
+        (
+            "process_max_fds",
+            "Descriptors that may be open.",
+            descriptors::most(),
+        ),
+    ] {
+        head(text, name, "gauge", help);
+        if let Some(value) = value {
+            // Writing to a string cannot fail.
+            let _written = writeln!(text, "{name} {value}");
+        }
     }
 }
 
@@ -211,7 +259,9 @@ mod tests {
         let cluster: Guarded = DeserializeGuard(Ok(serde_json::from_value(cluster).unwrap()));
         writer.apply_watcher_event(&watcher::Event::Apply(cluster));
         metrics.watch(writer.as_reader());
-        let text = metrics.render();
+        let health = Health::default();
+        health.cache("Pod").hear(true);
+        let text = metrics.render(&health);
         let place = "namespace=\"prod\",name=\"db\"";
         for expected in [
             "etcd_operator_steps_total{step=\"RetireMember\",reason=\"ReplacingMember\",outcome=\"done\"} 2".to_owned(),
@@ -220,11 +270,12 @@ mod tests {
             format!("etcd_cluster_size{{{place}}} 3"),
             format!("etcd_cluster_healthy_voters{{{place}}} 2"),
             format!("etcd_cluster_unavailable_since_seconds{{{place}}} 7"),
+            "etcd_operator_cache_filled{kind=\"Pod\"} 1".to_owned(),
         ] {
             assert!(text.lines().any(|line| line == expected), "{expected}\n{text}");
         }
         // A family is told of once, with all that belongs to it behind it.
         let types = text.lines().filter(|line| line.starts_with("# TYPE"));
-        assert_eq!(types.count(), 1 + FAMILIES.len());
+        assert_eq!(types.count(), 6 + FAMILIES.len());
     }
 }

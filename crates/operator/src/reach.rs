@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client};
 
 use crate::args::Reach;
+use crate::descriptors;
 
 /// A connection through the API server's port-forward.
 struct PortForward {
@@ -35,12 +36,14 @@ impl Connect for PortForward {
     }
 }
 
-/// The way that was asked for.
+/// The way that was asked for, for at most so many connections at once.
 pub fn connector(reach: Reach, inside: bool, client: &Client) -> Arc<dyn Connect> {
-    match (reach, inside) {
+    let way: Arc<dyn Connect> = match (reach, inside) {
         (Reach::Direct, _) | (Reach::Auto, true) => Arc::new(DirectTcp),
         (Reach::PortForward, _) | (Reach::Auto, false) => Arc::new(PortForward {
             client: client.clone(),
         }),
-    }
+    };
+    let most = descriptors::for_members(descriptors::most());
+    Arc::new(descriptors::Bounded::new(way, most))
 }

@@ -1,9 +1,12 @@
 //! From options to a running operator: connect, stand by, watch, work, hand over.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use etcd::Connect;
 use futures::{FutureExt, StreamExt};
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::Controller;
 use kube::runtime::controller::Config as ControllerConfig;
@@ -12,51 +15,66 @@ use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Options;
+use crate::backoff::Attempts;
 use crate::caches::{self, Caches};
-use crate::cluster;
 use crate::context::{Compared, Context, FoundRight, Refused, Watched};
+use crate::deadline::DeadlineLayer;
+use crate::health::Health;
+use crate::lanes::Lanes;
 use crate::lease::Election;
 use crate::metrics::Metrics;
-use crate::probes::{self, Readiness};
-use crate::{reach, telemetry};
+use crate::{cluster, descriptors, probes, reach, telemetry};
+
+/// Between two attempts to reach the API server at the start.
+const RECONNECT: Duration = Duration::from_secs(2);
 
 /// Runs until it is told to stop or loses its lease.
 pub async fn run(options: Options) -> anyhow::Result<()> {
     telemetry::start(&options)?;
+    let _most = descriptors::raise();
     let (config, inside) = connect_config(&options).await?;
-    let client = Client::try_from(config).context("the kubeconfig cannot be used")?;
-    let readiness = Readiness::default();
-    let metrics = Arc::<Metrics>::default();
+    let client = client(config).context("the kubeconfig cannot be used")?;
+    let (health, metrics) = (Arc::<Health>::default(), Arc::<Metrics>::default());
     let probes = probes::serve(
         options.probe_address,
-        readiness.clone(),
+        Arc::clone(&health),
         Arc::clone(&metrics),
     );
     let probes = tokio::spawn(probes);
-    let version = client
-        .apiserver_version()
-        .await
-        .context("the API server does not answer")?;
-    tracing::info!(kubernetes = %version.git_version, agent_image = %options.agent_image, "connected");
-    readiness.set();
-
     let stop = stop_signal()?.shared();
+    let version = tokio::select! {
+        version = connect(&client, inside) => version?,
+        () = stop.clone() => return Ok(()),
+    };
+    tracing::info!(kubernetes = %version, agent_image = %options.agent_image, "connected");
+    health.answered();
+    tokio::spawn(Arc::clone(&health).ask(client.clone()));
+
     let election = options
         .leader_election
         .then(|| Election::new(&client, &options.lease_namespace, &options.identity));
+    let mut held = None;
     if let Some(election) = &election {
         tokio::select! {
-            () = election.acquire() => tracing::info!("holding the lease"),
+            since = election.acquire() => held = Some(since),
             () = stop.clone() => return Ok(()),
         }
+        tracing::info!("holding the lease");
     }
     let lost = async {
-        match &election {
-            Some(election) => election.hold().await,
-            None => futures::future::pending().await,
+        match (&election, held) {
+            (Some(election), Some(since)) => election.hold(since).await,
+            _alone => futures::future::pending().await,
         }
     };
-    let work = work(&client, (&options, &metrics), inside, stop);
+    let shared = Shared {
+        client: client.clone(),
+        connect: reach::connector(options.reach, inside, &client),
+        lanes: Arc::new(Lanes::new(options.workers)),
+        metrics,
+        health,
+    };
+    let work = work(&shared, &options, stop);
     let ended = tokio::select! {
         () = work => Ok(()),
         () = lost => Err(anyhow::anyhow!("the lease was lost")),
@@ -70,6 +88,35 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         tracing::info!("lease given back");
     }
     ended
+}
+
+/// What the controllers of all namespaces have in common.
+struct Shared {
+    client: Client,
+    connect: Arc<dyn Connect>,
+    lanes: Arc<Lanes>,
+    metrics: Arc<Metrics>,
+    health: Arc<Health>,
+}
+
+/// A client whose every request has a deadline.
+fn client(config: Config) -> kube::Result<Client> {
+    let builder = ClientBuilder::try_from(config)?;
+    Ok(builder.with_layer(&DeadlineLayer::default()).build())
+}
+
+/// The version of the API server. In a pod it is waited for: a restart would not bring it back.
+async fn connect(client: &Client, inside: bool) -> anyhow::Result<String> {
+    loop {
+        match client.apiserver_version().await {
+            Ok(version) => return Ok(version.git_version),
+            Err(error) if inside => {
+                tracing::warn!(%error, "the API server does not answer, trying again");
+                tokio::time::sleep(RECONNECT).await;
+            }
+            Err(error) => return Err(error).context("the API server does not answer"),
+        }
+    }
 }
 
 /// Prints the CRD.
@@ -115,9 +162,8 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
 
 /// One controller per watched namespace, or one for all.
 async fn work(
-    client: &Client,
-    (options, metrics): (&Options, &Arc<Metrics>),
-    inside: bool,
+    shared: &Shared,
+    options: &Options,
     stop: impl Future<Output = ()> + Clone + Send + Sync + 'static,
 ) {
     let named: Vec<&str> = options
@@ -133,30 +179,33 @@ async fn work(
     };
     let controllers = scopes
         .into_iter()
-        .map(|namespace| control(client, (options, metrics), inside, namespace, stop.clone()));
+        .map(|namespace| control(shared, options, namespace, stop.clone()));
     futures::future::join_all(controllers).await;
 }
 
 async fn control(
-    client: &Client,
-    (options, metrics): (&Options, &Arc<Metrics>),
-    inside: bool,
+    shared: &Shared,
+    options: &Options,
     namespace: Option<&str>,
     stop: impl Future<Output = ()> + Send + Sync + 'static,
 ) {
+    let (client, health) = (&shared.client, shared.health.as_ref());
     let (tell_gone, mut gone) = tokio::sync::mpsc::unbounded_channel();
     let (clusters, cluster_events) =
-        caches::watch_clusters(caches::scoped(client, namespace), tell_gone);
+        caches::watch_clusters(caches::scoped(client, namespace), tell_gone, health);
     let (statefulsets, statefulset_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {});
-    let (services, service_events) = caches::watch_owned(caches::scoped(client, namespace), |_| {});
+        caches::watch_owned(caches::scoped(client, namespace), |_| {}, health);
+    let (services, service_events) =
+        caches::watch_owned(caches::scoped(client, namespace), |_| {}, health);
     let (service_accounts, account_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {});
-    let (budgets, budget_events) = caches::watch_owned(caches::scoped(client, namespace), |_| {});
-    let (claims, claim_events) = caches::watch_owned(caches::scoped(client, namespace), |_| {});
-    let (slices, slice_events) = caches::watch_slices(caches::scoped(client, namespace));
+        caches::watch_owned(caches::scoped(client, namespace), |_| {}, health);
+    let (budgets, budget_events) =
+        caches::watch_owned(caches::scoped(client, namespace), |_| {}, health);
+    let (claims, claim_events) =
+        caches::watch_owned(caches::scoped(client, namespace), |_| {}, health);
+    let (slices, slice_events) = caches::watch_slices(caches::scoped(client, namespace), health);
     let (pods, pod_events) =
-        caches::watch_owned(caches::scoped(client, namespace), caches::trim_pod);
+        caches::watch_owned(caches::scoped(client, namespace), caches::trim_pod, health);
     let caches = Caches {
         clusters: clusters.clone(),
         statefulsets,
@@ -168,8 +217,9 @@ async fn control(
         pods,
         filled: tokio::sync::OnceCell::new(),
     };
-    metrics.watch(clusters.clone());
-    let context = Arc::new(build_context(client, (options, metrics), inside, caches));
+    shared.metrics.watch(clusters.clone());
+    shared.health.work(clusters.clone());
+    let context = Arc::new(build_context(shared, options, caches));
     let farewells = {
         let context = Arc::clone(&context);
         async move {
@@ -178,6 +228,7 @@ async fn control(
             }
         }
     };
+    let sweeps = cluster::farewell::sweep_for_ever(Arc::clone(&context));
     let work = Controller::for_stream(cluster_events, clusters)
         .watches_stream(statefulset_events, |object| caches::owner_of(&object))
         .watches_stream(service_events, |object| caches::owner_of(&object))
@@ -186,35 +237,37 @@ async fn control(
         .watches_stream(claim_events, |object| caches::owner_of(&object))
         .watches_stream(slice_events, |object| caches::owner_of(&object))
         .watches_stream(pod_events, |object| caches::owner_of(&object))
-        .with_config(ControllerConfig::default().concurrency(options.workers))
+        // Without a bound of its own: looks share the places of all controllers.
+        .with_config(ControllerConfig::default())
         .graceful_shutdown_on(stop)
         .run(cluster::reconcile, cluster::on_error, context)
         .for_each(|_done| futures::future::ready(()));
-    futures::future::join(work, farewells).await;
+    let work = futures::future::join(work, farewells);
+    tokio::select! {
+        _done = work => {}
+        () = sweeps => {}
+    }
 }
 
-fn build_context(
-    client: &Client,
-    (options, metrics): (&Options, &Arc<Metrics>),
-    inside: bool,
-    caches: Caches,
-) -> Context {
-    let connect = reach::connector(options.reach, inside, client);
+fn build_context(shared: &Shared, options: &Options, caches: Caches) -> Context {
     let reporter = Reporter {
         controller: api::labels::OPERATOR.to_owned(),
         instance: Some(options.identity.clone()),
     };
     Context {
-        metrics: Arc::clone(metrics),
-        client: client.clone(),
+        metrics: Arc::clone(&shared.metrics),
+        client: shared.client.clone(),
         caches,
-        pool: etcd::Pool::new(Arc::clone(&connect)),
-        connect,
-        recorder: Recorder::new(client.clone(), reporter),
+        pool: etcd::Pool::new(Arc::clone(&shared.connect)),
+        connect: Arc::clone(&shared.connect),
+        recorder: Recorder::new(shared.client.clone(), reporter),
         agent_image: options.agent_image.clone(),
         found_right: FoundRight::default(),
         compared: Compared::default(),
         watched: Watched::default(),
         refused: Refused::default(),
+        health: Arc::clone(&shared.health),
+        lanes: Arc::clone(&shared.lanes),
+        attempts: Attempts::default(),
     }
 }

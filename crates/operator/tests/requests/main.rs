@@ -2,6 +2,7 @@
 //! preconditions, and what is made of the answers.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod calm;
 mod former;
 mod members;
 mod objects;
@@ -103,6 +104,9 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         compared: operator::context::Compared::default(),
         watched: operator::context::Watched::default(),
         refused: operator::context::Refused::default(),
+        health: Arc::default(),
+        lanes: Arc::new(operator::lanes::Lanes::new(4)),
+        attempts: operator::backoff::Attempts::default(),
     }
 }
 
