@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use etcd::{Connect, Pool, Target};
 use kube::Client;
 use kube::runtime::events::Recorder;
 use plan::Observed;
-use plan::observed::{Refusals, Vitals, Watch, Wish};
+use plan::observed::{Hash, Refusals, UpkeepTask, Vitals, Watch, Wish};
 use plan::status::Outcome;
 
 use crate::backoff::Attempts;
@@ -15,6 +16,7 @@ use crate::caches::Caches;
 use crate::health::Health;
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
+use crate::tasks::Tasks;
 
 /// What every reconcile needs.
 pub struct Context {
@@ -46,6 +48,30 @@ pub struct Context {
     pub lanes: Arc<Lanes>,
     /// Steps that were repeated, and what came of them.
     pub attempts: Attempts<Outcome>,
+    /// Defragmentations and compactions under way, and the error of those that failed.
+    pub upkeep: Tasks<UpkeepTask, Result<(), String>>,
+    /// Comparisons of data under way, and the checksums that they found.
+    pub hashing: Tasks<(), Vec<Hashed>>,
+}
+
+/// The checksum of a member: its ordinal, its ID and the checksum.
+pub type Hashed = (u32, u64, Hash);
+
+/// Upkeep at once, of all clusters: it loads disks that clusters may share.
+const UPKEEP: usize = 16;
+/// It ends by then, whatever a member says of its size.
+pub(crate) const LONGEST: Duration = Duration::from_mins(15);
+/// Comparisons at once, of all clusters.
+const HASHING: usize = 16;
+
+/// Upkeep within its bounds.
+pub fn upkeep() -> Tasks<UpkeepTask, Result<(), String>> {
+    Tasks::new(UPKEEP, LONGEST)
+}
+
+/// Comparisons within their bounds.
+pub fn hashing() -> Tasks<(), Vec<Hashed>> {
+    Tasks::new(HASHING, Duration::from_mins(1))
 }
 
 /// Stamps of objects that were compared and found right, by the UID of their cluster: a cache, so that a look at a

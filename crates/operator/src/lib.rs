@@ -16,4 +16,5 @@ pub mod metrics;
 pub mod probes;
 pub mod reach;
 pub mod run;
+pub mod tasks;
 pub mod telemetry;

@@ -23,7 +23,7 @@ use crate::health::Health;
 use crate::lanes::Lanes;
 use crate::lease::Election;
 use crate::metrics::Metrics;
-use crate::{cluster, descriptors, probes, reach, telemetry};
+use crate::{cluster, context, descriptors, probes, reach, telemetry};
 
 /// Between two attempts to reach the API server at the start.
 const RECONNECT: Duration = Duration::from_secs(2);
@@ -269,5 +269,7 @@ fn build_context(shared: &Shared, options: &Options, caches: Caches) -> Context 
         health: Arc::clone(&shared.health),
         lanes: Arc::clone(&shared.lanes),
         attempts: Attempts::default(),
+        upkeep: context::upkeep(),
+        hashing: context::hashing(),
     }
 }

@@ -61,6 +61,8 @@ const RULES: &[Rule] = &[
     one_cluster,
     resume::decide,
     bootstrap::decide,
+    // A single voter that is being defragmented is not missing.
+    maintain::alone,
     membership::decide,
     // All is done but what cannot be written.
     unwritten,

@@ -5,7 +5,7 @@ use api::v1alpha1::status::Phase;
 
 use crate::decision::{Decision, Step};
 use crate::observed::{
-    AlarmKind, Answer, Attempt, Observed, Refusals, Refused, Wish, what_is_lost,
+    AlarmKind, Answer, Attempt, Observed, Refusals, Refused, UpkeepTask, Wish, what_is_lost,
 };
 use crate::status::Outcome;
 
@@ -38,6 +38,7 @@ pub fn decide_events(
     };
     of_step
         .into_iter()
+        .chain(of_upkeep_done(observed))
         .chain(of_phase)
         .chain(of_objects)
         .collect()
@@ -156,17 +157,35 @@ fn lost(observed: &Observed, ordinal: u32, id: u64) -> String {
     }
 }
 
+/// A long call that was begun at an earlier look has ended well.
+fn of_upkeep_done(observed: &Observed) -> Option<Event> {
+    let upkeep = observed.upkeep_done()?;
+    let (reason, message) = match upkeep.task {
+        UpkeepTask::Defragment { ordinal } => defragmented(observed, ordinal),
+        UpkeepTask::Compact { revision } => compacted(revision),
+    };
+    Some(Event {
+        reason,
+        message,
+        warning: false,
+    })
+}
+
+fn defragmented(observed: &Observed, ordinal: u32) -> (Reason, String) {
+    let name = observed.member_name(ordinal);
+    (Reason::MemberDefragmented, format!("defragmented {name}"))
+}
+
+fn compacted(revision: u64) -> (Reason, String) {
+    let message = format!("forgot what is older than revision {revision}, to make room");
+    (Reason::HistoryCompacted, message)
+}
+
 /// What was done for the database.
 fn of_upkeep(observed: &Observed, step: &Step) -> Option<Event> {
     let (reason, message) = match step {
-        Step::Defragment { ordinal, .. } => (
-            Reason::MemberDefragmented,
-            format!("defragmented {}", observed.member_name(*ordinal)),
-        ),
-        Step::Compact { revision } => (
-            Reason::HistoryCompacted,
-            format!("forgot what is older than revision {revision}, to make room"),
-        ),
+        Step::Defragment { ordinal, .. } => defragmented(observed, *ordinal),
+        Step::Compact { revision } => compacted(*revision),
         Step::Disarm { alarm } => {
             let what = match alarm.kind {
                 AlarmKind::NoSpace => "NOSPACE: every database has room again",

@@ -3,12 +3,14 @@
 
 mod blank;
 mod home;
+mod id;
 mod leaving;
 mod memory;
 mod refused;
 mod space;
 mod stall;
 mod told;
+mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,11 +24,13 @@ use jiff::Timestamp;
 
 pub(crate) use blank::what_is_lost;
 pub use home::{Home, NodeState};
+pub use id::{format_id, parse_id};
 pub use leaving::Leaving;
 pub use refused::{Answer, Attempt, Refusals, Refused, Wish};
 pub use space::{Alarm, AlarmKind, Hash, Space};
 pub use stall::{Stall, Vitals, Watch, Writes, doubts};
 pub use told::Told;
+pub use upkeep::{Upkeep, UpkeepTask};
 
 use crate::target::Target;
 
@@ -278,6 +282,8 @@ pub struct Serving {
 pub struct Etcd {
     /// The member list, confirmed by a quorum; `None` when nobody could give it.
     pub members: Option<MemberList>,
+    /// A long call of this operator to its members.
+    pub upkeep: Option<Upkeep>,
 }
 
 /// A member list.
@@ -410,11 +416,11 @@ impl Observed {
         serving.any(|serving| serving.leader != 0)
     }
 
-    /// Its pod is gone or going, whatever still answers from it. Of strangers nothing is known.
+    /// Its pod is gone or going, or it is being defragmented, whatever still answers from it. Of strangers nothing is known.
     pub fn is_away(&self, member: &Member) -> bool {
         self.ordinal_of(member).is_some_and(|ordinal| {
             let pod = self.pods.get(&ordinal);
-            pod.is_none_or(|pod| pod.terminating)
+            pod.is_none_or(|pod| pod.terminating) || self.is_being_defragmented(ordinal)
         })
     }
 
@@ -487,14 +493,4 @@ fn granted_member(grant: &Grant) -> Option<u64> {
         | gate::Action::Resume { .. }
         | gate::Action::Recover { .. } => None,
     }
-}
-
-/// An ID as etcd and our status write it.
-pub fn format_id(id: u64) -> String {
-    format!("{id:x}")
-}
-
-/// Reads an ID back.
-pub fn parse_id(text: &str) -> Option<u64> {
-    u64::from_str_radix(text, 16).ok()
 }

@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 pub(crate) use refusals::refusals;
 
 use crate::decision::{Decision, Step};
-use crate::observed::{Attempt, Latched, Observed, Proven, format_id, parse_id};
+use crate::observed::{Attempt, Latched, Observed, Proven, UpkeepTask, format_id, parse_id};
 use crate::shape::decide_shape;
 
 /// How long a cluster may be dark before that is a failure, in seconds.
@@ -165,6 +165,14 @@ fn done(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Latched 
     let mut latched = observed.cluster.latched.clone();
     latched.voters = voters::remember(observed);
     latched.learners = voters::remember_learners(observed);
+    match observed.upkeep_done().map(|upkeep| upkeep.task) {
+        Some(UpkeepTask::Compact { revision }) => latched.compacted = Some(revision),
+        Some(UpkeepTask::Defragment { ordinal }) => {
+            let name = observed.member_name(ordinal);
+            latched.defragmenting = latched.defragmenting.filter(|member| *member != name);
+        }
+        None => {}
+    }
     match &decision.step {
         Step::Compact { revision } if *outcome == Outcome::Done => {
             latched.compacted = Some(*revision);

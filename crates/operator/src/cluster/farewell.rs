@@ -67,6 +67,8 @@ fn forget(ctx: &Context, keep: impl Fn(&str) -> bool) {
     ctx.watched.retain(&keep);
     ctx.refused.retain(&keep);
     ctx.attempts.retain(&keep);
+    ctx.upkeep.retain(&keep);
+    ctx.hashing.retain(&keep);
 }
 
 fn told(cluster: &EtcdCluster) -> String {

@@ -1,6 +1,8 @@
 //! Observe: from caches and live members to one plain value. Reads only, and guesses nothing.
 
+mod budget;
 mod classes;
+mod first;
 mod hashes;
 mod homes;
 mod kubernetes;
@@ -9,6 +11,7 @@ pub(crate) mod objects;
 mod problem;
 mod stalls;
 pub(crate) mod template;
+mod upkeep;
 mod whose;
 
 use std::collections::BTreeMap;
@@ -24,7 +27,9 @@ use plan::target::decide_target;
 pub(crate) use kubernetes::{
     is_ours, is_owned_against_policy, live_object, owner, targets, unwanted,
 };
+pub(crate) use upkeep::attempt_of;
 
+use self::budget::Budget;
 use crate::clock;
 use crate::cluster::{Error, place};
 use crate::context::Context;
@@ -67,8 +72,10 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         etcd: Etcd::default(),
     };
     observed.recall_fence();
-    members::look(&mut observed, cluster, ctx).await;
-    if plan::cluster::has_answers(&observed) {
+    upkeep::look(&mut observed, ctx);
+    let budget = Budget::begin();
+    members::look(&mut observed, cluster, ctx, &budget).await;
+    if plan::cluster::has_answers(&observed) && !budget.is_spent() {
         stalls::look(&mut observed, cluster, ctx).await;
         hashes::look(&mut observed, cluster, ctx).await;
     }

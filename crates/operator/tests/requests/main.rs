@@ -6,6 +6,7 @@ mod calm;
 mod former;
 mod members;
 mod objects;
+mod upkeep;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -107,6 +108,8 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         health: Arc::default(),
         lanes: Arc::new(operator::lanes::Lanes::new(4)),
         attempts: operator::backoff::Attempts::default(),
+        upkeep: operator::context::upkeep(),
+        hashing: operator::context::hashing(),
     }
 }
 

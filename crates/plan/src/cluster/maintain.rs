@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use api::Reason;
 
 use crate::cluster::{rollout, shrink};
-use crate::decision::{Decision, Step};
-use crate::observed::{Alarm, AlarmKind, Latched, Member, MemberList, Observed};
+use crate::decision::{Decision, LATER, Step};
+use crate::observed::{Alarm, AlarmKind, Latched, Member, MemberList, Observed, UpkeepTask};
 
 /// Revisions that are kept, whatever room they take.
 pub(crate) const HISTORY: u64 = 1000;
@@ -97,6 +97,9 @@ fn is_calm(observed: &Observed, list: &MemberList) -> bool {
 
 /// What a database in need gets before anything else is begun; a rollout that waits for something does not hold it up.
 pub(super) fn relieve(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    if observed.upkeep_under_way().is_some() {
+        return None;
+    }
     let rooms = rooms(observed, list);
     finish(observed, list, &rooms).or_else(|| {
         if !is_pressed(observed, &rooms) || !is_calm(observed, list) {
@@ -115,6 +118,29 @@ pub(super) fn relieve(observed: &Observed, list: &MemberList) -> Option<Decision
             // Where nothing is written any more, every revision counts.
             .or_else(|| no_space(observed).and_then(|_| compact(observed, &rooms, 1)))
     })
+}
+
+/// A call that this operator has begun, and that has not ended. Repairs do not wait for it.
+pub(super) fn under_way(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let upkeep = observed.upkeep_under_way()?;
+    let since = upkeep.since.strftime("%H:%M:%S UTC");
+    let why = match upkeep.task {
+        UpkeepTask::Defragment { ordinal } => {
+            let name = observed.member_name(ordinal);
+            format!("{name} has been defragmented since {since}, and may answer nothing meanwhile")
+        }
+        UpkeepTask::Compact { revision } => {
+            format!("revisions below {revision} have been compacted since {since}")
+        }
+    };
+    Some(Decision::wait(Reason::Defragmenting, why, LATER))
+}
+
+/// The only voter answers nothing while it is defragmented: that is no loss of quorum.
+pub(super) fn alone(observed: &Observed) -> Option<Decision> {
+    let list = MemberList::default();
+    let alone = observed.etcd.members.is_none() && observed.cluster.latched.voters.len() == 1;
+    alone.then(|| under_way(observed, &list)).flatten()
 }
 
 /// A settled cluster whose files are mostly empty.

@@ -55,6 +55,8 @@ const RULES: &[Rule] = &[
     promote,
     rollout::begin,
     hang::wait,
+    // What this operator does to a member explains why that member is missing.
+    maintain::under_way,
     incomplete,
     storage::grow,
     refused,

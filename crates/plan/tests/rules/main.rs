@@ -21,6 +21,7 @@ mod status;
 mod status_change;
 mod status_space;
 mod target;
+mod upkeep;
 mod worlds;
 mod worlds_adopt;
 mod worlds_change;

@@ -60,6 +60,7 @@ impl Scene {
                 .collect(),
             etcd: Etcd {
                 members: self.list.then(|| self.member_list()),
+                upkeep: None,
             },
         }
     }

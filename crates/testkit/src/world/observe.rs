@@ -91,6 +91,7 @@ impl World {
             homes: self.observe_homes(),
             etcd: Etcd {
                 members: self.observe_list().filter(|_| !blind.list),
+                upkeep: None,
             },
         };
         if !plan::cluster::has_answers(&observed) {

@@ -1,17 +1,18 @@
-//! The upkeep of databases. What takes long has a deadline to match: nothing else may be done to the cluster meanwhile.
+//! The upkeep of databases. What takes long is begun here and goes on beside the looks, which see how it ends
+//! ([`crate::tasks`]).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::EtcdCluster;
 use etcd::{AlarmKind, Cause};
 use plan::Observed;
-use plan::observed::{self, Alarm, MemberList};
+use plan::observed::{self, Alarm, MemberList, UpkeepTask};
 use plan::status::Outcome;
 
 use super::changed_since;
 use super::members::{guarded_voter, nobody, refused};
-use crate::cluster::observe::targets;
-use crate::context::Context;
+use crate::cluster::observe::{attempt_of, targets};
+use crate::context::{Context, LONGEST};
 
 /// Until a request is worked on.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -28,23 +29,58 @@ pub(super) async fn compact(
     if let Some(changed) = changed_since(cluster, ctx).await {
         return changed;
     }
+    let task = UpkeepTask::Compact { revision };
+    if let Some(failed) = failed(observed, task, ctx) {
+        return failed;
+    }
     let list = observed.etcd.members.iter();
     let voters = list.flat_map(MemberList::voters);
     let ordinals: Vec<u32> = voters.filter_map(|v| observed.ordinal_of(v)).collect();
     let targets = targets(cluster, ctx);
+    let mut calls = Vec::new();
     for (ordinal, revision) in ladder(&ordinals, revision) {
         let Some(target) = targets.get(&ordinal) else {
             return nobody();
         };
         let deadline = deadline(observed, ordinal);
-        let member = ctx.member(target).with_deadline(deadline);
-        match member.compact(revision, true).await {
-            Ok(()) => {}
-            Err(error) if matches!(error.cause, Cause::Compacted) => {}
-            Err(error) => return refused(&error),
-        }
+        calls.push((ctx.member(target).with_deadline(deadline), revision));
     }
-    Outcome::Done
+    let work = async move {
+        for (member, revision) in calls {
+            match member.compact(revision, true).await {
+                Ok(()) => {}
+                Err(error) if matches!(error.cause, Cause::Compacted) => {}
+                Err(error) => return Err(describe(&error)),
+            }
+        }
+        Ok(())
+    };
+    begin(observed, task, work, ctx)
+}
+
+/// Begins a call that takes long; a later look sees how it ends.
+fn begin(
+    observed: &Observed,
+    task: UpkeepTask,
+    work: impl Future<Output = Result<(), String>> + Send + 'static,
+    ctx: &Context,
+) -> Outcome {
+    let late = Err(format!("no end within {} min", LONGEST.as_secs() / 60));
+    let uid = &observed.cluster.uid;
+    ctx.upkeep.start(uid, (task, observed.now), work, late);
+    Outcome::NotNow("begun".into())
+}
+
+/// Why the same failed lately; it is not begun again for a while.
+fn failed(observed: &Observed, task: UpkeepTask, ctx: &Context) -> Option<Outcome> {
+    let held = ctx
+        .attempts
+        .held(&observed.cluster.uid, &attempt_of(task), Instant::now());
+    held.map(|(_, outcome)| outcome)
+}
+
+fn describe(error: &etcd::Error) -> String {
+    format!("{error}: {}", error.cause)
 }
 
 /// Who is asked for which revision. What a compaction frees shows in the status of a member only after its next write,
@@ -66,6 +102,10 @@ pub(super) async fn defragment(
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Outcome {
+    let task = UpkeepTask::Defragment { ordinal };
+    if let Some(failed) = failed(observed, task, ctx) {
+        return failed;
+    }
     let Some(target) = targets(cluster, ctx).remove(&ordinal) else {
         return nobody();
     };
@@ -85,10 +125,8 @@ pub(super) async fn defragment(
         return changed;
     }
     let patient = member.with_deadline(deadline(observed, ordinal));
-    match patient.defragment().await {
-        Ok(()) => Outcome::Done,
-        Err(error) => refused(&error),
-    }
+    let work = async move { patient.defragment().await.map_err(|error| describe(&error)) };
+    begin(observed, task, work, ctx)
 }
 
 /// Takes back one alarm.
@@ -113,11 +151,12 @@ pub(super) async fn disarm(
     }
 }
 
-/// A minute, and as long as its file takes on a slow disk.
+/// A minute, and as long as its file takes on a slow disk; but its size is only what the member says.
 fn deadline(observed: &Observed, ordinal: u32) -> Duration {
     let serving = observed.pods.get(&ordinal).and_then(|pod| pod.serving());
     let size = serving.map_or(0, |serving| serving.space.size);
-    DEADLINE.saturating_add(Duration::from_secs(size / SLOW))
+    let slow = Duration::from_secs(size / SLOW);
+    DEADLINE.saturating_add(slow).min(LONGEST)
 }
 
 #[cfg(test)]

@@ -1,21 +1,29 @@
 //! The checksums by which members are compared. They cost a read of the whole database, so they are asked for rarely:
-//! when the rules have a reason to, and otherwise once an hour.
+//! when the rules have a reason to, and otherwise once an hour, beside the looks.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{EtcdCluster, Reason};
 use futures::future::join_all;
 use plan::Observed;
 use plan::cluster::Due;
 use plan::observed::{Hash, Process};
+use plan::status::Outcome;
 
 use super::targets;
-use crate::context::Context;
+use crate::backoff::Pace;
+use crate::context::{Context, Hashed};
 
 /// Half a second for each GiB.
 const DEADLINE: Duration = Duration::from_secs(15);
 /// Seconds between two comparisons of a cluster that seems well.
 const HOUR: u64 = 3600;
+/// Between two comparisons within that hour, where the first found nothing to compare.
+const AGAIN: Pace = Pace {
+    free: 0,
+    first: Duration::from_mins(10),
+    longest: Duration::from_mins(10),
+};
 
 /// Asks where there is a reason to; and again with the next look until the answers are alike.
 pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) {
@@ -34,9 +42,17 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     let Some(revision) = plan::cluster::common_revision(observed).filter(|r| *r > 0) else {
         return;
     };
-    for (ordinal, hash) in hashes(observed, revision, cluster, ctx).await {
+    let work = hashes(observed, revision, cluster, ctx);
+    let hashed = if plan::cluster::compares(observed, Due::No) || due == Due::Told {
+        // Something is wrong, or was: what is decided now depends on it.
+        work.await
+    } else {
+        beside(&uid, observed, work, ctx)
+    };
+    for (ordinal, member_id, hash) in hashed {
         if let Some(pod) = observed.pods.get_mut(&ordinal)
             && let Process::Serving(serving) = &mut pod.process
+            && serving.member_id == member_id
         {
             serving.hash = Some(hash);
         }
@@ -44,6 +60,26 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     if plan::cluster::is_alike(observed) {
         ctx.compared.remember(&uid, hour);
     }
+}
+
+/// Begins a comparison, or tells what one found that was begun at an earlier look. One that found nothing, because there
+/// was nothing to compare, is not repeated with every look.
+fn beside(
+    uid: &str,
+    observed: &Observed,
+    work: impl Future<Output = Vec<Hashed>> + Send + 'static,
+    ctx: &Context,
+) -> Vec<Hashed> {
+    if let Some(seen) = ctx.hashing.look(uid) {
+        return seen.result.unwrap_or_default();
+    }
+    let now = Instant::now();
+    if ctx.attempts.held(uid, &"hash", now).is_none() {
+        let outcome = Outcome::NotNow("compared".to_owned());
+        ctx.attempts.note(uid, &"hash", (outcome, AGAIN), now);
+        ctx.hashing.start(uid, ((), observed.now), work, vec![]);
+    }
+    vec![]
 }
 
 /// The status says that data differs; whether it still does is asked until it does not.
@@ -62,25 +98,31 @@ fn hour(observed: &Observed) -> u64 {
     now.saturating_add(spread % HOUR) / HOUR
 }
 
-async fn hashes(
+/// Asks every member that serves; needs nothing of the look any more once it has begun.
+fn hashes(
     observed: &Observed,
     revision: u64,
     cluster: &EtcdCluster,
     ctx: &Context,
-) -> Vec<(u32, Hash)> {
-    let mut targets = targets(cluster, ctx);
-    let serves = |ordinal: &u32| observed.pods.get(ordinal).and_then(|pod| pod.serving());
-    targets.retain(|ordinal, _| serves(ordinal).is_some());
+) -> impl Future<Output = Vec<Hashed>> + Send + use<> {
     let asked = i64::try_from(revision).unwrap_or(i64::MAX);
-    let answers = targets.iter().map(|(ordinal, target)| async {
-        let member = ctx.member(target).with_deadline(DEADLINE);
-        let answer = member.hash_kv(asked).await.ok()?;
-        let hash = Hash {
-            revision: u64::try_from(answer.revision).ok()?,
-            compacted: answer.compact_revision,
-            hash: answer.hash,
-        };
-        Some((*ordinal, hash))
-    });
-    join_all(answers).await.into_iter().flatten().collect()
+    let questions = targets(cluster, ctx)
+        .into_iter()
+        .filter_map(|(ordinal, target)| {
+            let serving = observed.pods.get(&ordinal).and_then(|pod| pod.serving())?;
+            let member = ctx.member(&target).with_deadline(DEADLINE);
+            Some(hash(member, (ordinal, serving.member_id), asked))
+        });
+    let questions: Vec<_> = questions.collect();
+    async move { join_all(questions).await.into_iter().flatten().collect() }
+}
+
+async fn hash(member: etcd::Member, (ordinal, id): (u32, u64), asked: i64) -> Option<Hashed> {
+    let answer = member.hash_kv(asked).await.ok()?;
+    let hash = Hash {
+        revision: u64::try_from(answer.revision).ok()?,
+        compacted: answer.compact_revision,
+        hash: answer.hash,
+    };
+    Some((ordinal, id, hash))
 }

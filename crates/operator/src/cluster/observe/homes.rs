@@ -1,7 +1,10 @@
 //! The nodes and volumes of members from whom nothing is heard: whether they can come back. Asked for only then, and
 //! straight from the API server: what is decided on it cannot be taken back, so no cache will do.
 
+use std::time::Duration;
+
 use api::EtcdCluster;
+use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume};
 use kube::Api;
@@ -12,6 +15,8 @@ use plan::observed::{Home, NodeState, Process};
 use super::kubernetes::{Volume, node_of, volume_of};
 use crate::context::Context;
 
+/// For both questions about a member.
+const DEADLINE: Duration = Duration::from_secs(4);
 /// A node with this taint is shut down for good, says its administrator.
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// The label by which a volume names the node it is tied to.
@@ -27,23 +32,33 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
         pod.is_none_or(|pod| pod.process == Process::Unknown)
     };
     let quiet: Vec<u32> = observed.claims.keys().copied().filter(quiet).collect();
-    for ordinal in quiet {
-        let (lost, tied) = match volume_of(cluster, ordinal, ctx) {
-            Some(volume) => ask_volume(&volume, ctx).await,
-            None => (None, None),
-        };
+    let answers = quiet.into_iter().map(|ordinal| async move {
+        let answer = tokio::time::timeout(DEADLINE, ask(cluster, ordinal, ctx)).await;
+        // What could not be asked in time is not known.
+        (ordinal, answer.unwrap_or_default())
+    });
+    for (ordinal, (lost, home)) in join_all(answers).await {
         if let Some(claim) = observed.claims.get_mut(&ordinal) {
             claim.lost = lost;
         }
-        let home = match (node_of(cluster, ordinal, ctx), tied) {
-            (Some(node), _) => ask_node(node, ctx).await,
-            (None, Some(host)) => ask_host(host, ctx).await,
-            (None, None) => None,
-        };
         if let Some(home) = home {
             observed.homes.insert(ordinal, home);
         }
     }
+}
+
+/// Why its volume is gone, and the node that its member depends on.
+async fn ask(cluster: &EtcdCluster, ordinal: u32, ctx: &Context) -> (Option<String>, Option<Home>) {
+    let (lost, tied) = match volume_of(cluster, ordinal, ctx) {
+        Some(volume) => ask_volume(&volume, ctx).await,
+        None => (None, None),
+    };
+    let home = match (node_of(cluster, ordinal, ctx), tied) {
+        (Some(node), _) => ask_node(node, ctx).await,
+        (None, Some(host)) => ask_host(host, ctx).await,
+        (None, None) => None,
+    };
+    (lost, home)
 }
 
 /// Why the volume is gone, and the host that it is tied to.

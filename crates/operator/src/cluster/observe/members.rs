@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use api::{EtcdCluster, EtcdVersion};
 use etcd::{Cause, Consistency, GateAnswer, Target};
+use futures::FutureExt;
 use futures::future::join_all;
 use plan::Observed;
 use plan::observed::{Member, MemberList, Process, Serving, Space};
 
+use super::budget::Budget;
+use super::first::first;
 use super::targets;
 use crate::context::Context;
 
@@ -22,7 +25,12 @@ const BRIEF: Duration = Duration::from_millis(300);
 
 /// Invariant: the gates are asked before the member list. The other way round a list from before a member was added
 /// could meet a wait from after it was granted, and the ID would be granted again.
-pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) {
+pub(super) async fn look(
+    observed: &mut Observed,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+    budget: &Budget,
+) {
     let mut targets = targets(cluster, ctx);
     let pods = &observed.pods;
     // Of one that was written off no answer is expected, and whoever takes its place shall not wait for one.
@@ -56,6 +64,9 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     }
     observed.etcd.members = member_list(ctx, targets.values()).await;
     let list = observed.etcd.members.as_ref();
+    if budget.is_spent() {
+        return;
+    }
     if list.is_some_and(|list| list.members.iter().any(Member::is_unstarted)) {
         if plan::cluster::is_awaited(observed) {
             nudge(&targets, ctx).await;
@@ -68,7 +79,7 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
             }
         }
     }
-    if plan::cluster::is_changing(observed) {
+    if plan::cluster::is_changing(observed) && !budget.is_spent() {
         for (ordinal, answers) in reads(ctx, &targets).await {
             if let Some(pod) = observed.pods.get_mut(&ordinal)
                 && let Process::Serving(serving) = &mut pod.process
@@ -159,22 +170,25 @@ fn serving(status: etcd::Status) -> Process {
 
 /// Confirmed by a quorum: the first member that can give it does. Learners refuse.
 async fn member_list(ctx: &Context, serving: impl Iterator<Item = &Target>) -> Option<MemberList> {
-    for target in serving {
+    let questions = serving.map(|target| {
         let member = ctx.member(target).with_deadline(DEADLINE);
-        if let Ok(list) = member.member_list(Consistency::Linearizable).await {
-            let members = list.members.into_iter().map(|member| Member {
-                id: member.id,
-                name: member.name,
-                peer_urls: member.peer_urls,
-                learner: member.is_learner,
-            });
-            return Some(MemberList {
-                cluster_id: list.cluster_id,
-                members: members.collect(),
-            });
-        }
-    }
-    None
+        confirmed_list(member).boxed()
+    });
+    first(questions.collect(), BRIEF).await
+}
+
+async fn confirmed_list(member: etcd::Member) -> Option<MemberList> {
+    let list = member.member_list(Consistency::Linearizable).await.ok()?;
+    let members = list.members.into_iter().map(|member| Member {
+        id: member.id,
+        name: member.name,
+        peer_urls: member.peer_urls,
+        learner: member.is_learner,
+    });
+    Some(MemberList {
+        cluster_id: list.cluster_id,
+        members: members.collect(),
+    })
 }
 
 /// What each voter lists by itself, which is what a joiner will be told.
