@@ -182,21 +182,42 @@ async fn what_belongs_to_no_cluster_any_more_is_forgotten() {
     assert_eq!((ctx.attempts.len(), ctx.pool.len()), (1, 1));
 }
 
-/// A look at a cluster that cannot be created, through the whole reconcile: whatever wakes it, the write is not repeated.
-#[tokio::test]
-async fn a_step_that_fails_is_not_repeated_whenever_something_wakes_us() {
+/// Twenty looks, whatever woke them, at a cluster for which every write is refused: what was asked.
+async fn refused(cluster: EtcdCluster) -> Vec<Recorded> {
     let (code, body) = refusal(403, "exceeded quota");
     let (client, asked) = always(code, body);
     let ctx = Arc::new(context(&client, vec![]));
     ctx.caches.filled.set(()).unwrap();
-    let cluster: Arc<operator::caches::Guarded> = Arc::new(DeserializeGuard(Ok(cluster())));
+    let cluster: Arc<operator::caches::Guarded> = Arc::new(DeserializeGuard(Ok(cluster)));
     for _ in 0..20 {
         // The status cannot be written either.
         let _refused = reconcile(Arc::clone(&cluster), Arc::clone(&ctx)).await;
     }
     let asked = asked.lock().unwrap();
-    let creates = asked
+    let told = |path: &str| path.contains("/events") || path.contains("/status");
+    asked
         .iter()
-        .filter(|(method, path, _)| method == "POST" && !path.contains("/events"));
-    assert_eq!(creates.count(), 1, "{asked:?}");
+        .filter(|(_, path, _)| !told(path))
+        .cloned()
+        .collect()
+}
+
+#[tokio::test]
+async fn objects_that_are_refused_are_not_created_whenever_something_wakes_us() {
+    let asked = refused(cluster()).await;
+    let mut kinds: Vec<&String> = asked.iter().map(|(_, path, _)| path).collect();
+    assert_eq!(kinds.len(), 5, "{kinds:?}");
+    kinds.sort_unstable();
+    kinds.dedup();
+    assert_eq!(kinds.len(), 5, "{kinds:?}");
+}
+
+#[tokio::test]
+async fn a_step_that_fails_is_not_repeated_whenever_something_wakes_us() {
+    let mut cluster = cluster();
+    let time = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    cluster.metadata.deletion_timestamp = Some(time);
+    let asked = refused(cluster).await;
+    let methods: Vec<&str> = asked.iter().map(|(method, _, _)| method.as_str()).collect();
+    assert_eq!(methods, ["PATCH"], "{asked:?}");
 }
