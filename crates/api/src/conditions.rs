@@ -104,7 +104,8 @@ reasons! {
     WriteRefused,
     /// Objects or claims of an earlier object of this name are still being deleted.
     FormerObject,
-    /// The spec asks for something that this release cannot do.
+    /// The spec asks for something that this release cannot do. Nothing is changed until it is mended; members of a
+    /// cluster that has formed are repaired as they are.
     InvalidSpec,
     /// The change that the spec asks for is not safe now.
     Refused,

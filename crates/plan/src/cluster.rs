@@ -40,7 +40,7 @@ const RULES: &[Rule] = &[
     deletion,
     // Its owner asked for a pause.
     paused,
-    // A spec that makes no sense changes nothing that runs.
+    // Nothing is formed from a spec that makes no sense. Once there is a cluster, what is in force takes its place.
     nonsense,
     // What an earlier object of this name left must be gone before ours can be told from it.
     former_objects,

@@ -6,6 +6,7 @@ mod home;
 mod id;
 mod leaving;
 mod memory;
+mod objects;
 mod refused;
 mod space;
 mod stall;
@@ -26,6 +27,7 @@ pub(crate) use blank::what_is_lost;
 pub use home::{Home, NodeState};
 pub use id::{format_id, parse_id};
 pub use leaving::Leaving;
+pub use objects::Objects;
 pub use refused::{Answer, Attempt, Refusals, Refused, Wish};
 pub use space::{Alarm, AlarmKind, Hash, Space};
 pub use stall::{Stall, Vitals, Watch, Writes, doubts};
@@ -77,7 +79,7 @@ pub struct Cluster {
     pub recover: Option<u64>,
     /// No quorum has served since.
     pub dark_since: Option<Timestamp>,
-    /// What it asks for.
+    /// What it asks for; once there is a cluster, what is in force while its spec makes no sense.
     pub intent: Result<ClusterIntent, InvalidSpec>,
     /// What to run next on the way to it; `None` while it makes no sense.
     pub target: Option<Target>,
@@ -141,36 +143,6 @@ pub struct Proven {
     pub everywhere: bool,
     /// The release before it, while some members still run on that.
     pub before: Option<EtcdVersion>,
-}
-
-/// The objects that should exist.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Objects {
-    /// Replicas of the live StatefulSet, if there is one.
-    pub replicas: Option<u32>,
-    /// Hash of the template in the live StatefulSet; empty for what an earlier operator left.
-    pub template: Option<String>,
-    /// Hash of the template that is kept beside it while another one is tried.
-    pub kept_template: Option<String>,
-    /// Requested size in the claim template of the live StatefulSet, in bytes.
-    pub claim_template: Option<u64>,
-    /// UID of the live StatefulSet.
-    pub set_uid: Option<String>,
-    /// The StatefulSet is being deleted.
-    pub set_terminating: bool,
-    /// The live StatefulSet is one that an earlier operator made.
-    pub predecessor: bool,
-    /// Our Service for clients exists. It is made only once the cluster ID is latched, so it remembers that
-    /// the cluster had formed even when the status no longer does.
-    pub client_service: bool,
-    /// Objects and claims that an earlier object of this name still owns.
-    pub former: Vec<String>,
-    /// Pods of our names that belong to another owner.
-    pub foreign: Vec<String>,
-    /// Objects that are missing or not as they should be, with what differs, and may be written now.
-    pub drifted: Vec<String>,
-    /// Objects that were written in vain.
-    pub refused: Vec<Refused>,
 }
 
 /// A claim.

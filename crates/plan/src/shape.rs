@@ -11,6 +11,10 @@ use crate::observed::{MemberList, Observed, Proven, quorum};
 /// The shape that follows from what was seen; `None` while the spec makes no sense.
 pub fn decide_shape(observed: &Observed) -> Option<Shape> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
+    // What nobody can read cannot be rendered: only what exists is kept as it is.
+    if observed.is_spec_invalid() && observed.objects.set_uid.is_none() {
+        return None;
+    }
     let replicas = replicas(observed, size);
     let voters = observed
         .etcd
@@ -69,6 +73,11 @@ fn template(observed: &Observed) -> Template {
     let Some(proven) = &cluster.latched.proven else {
         return Template::Live;
     };
+    if target.invalid.is_some() {
+        let back =
+            *live != proven.template && objects.kept_template.as_ref() == Some(&proven.template);
+        return if back { Template::Kept } else { Template::Live };
+    }
     if is_being_tried(observed) {
         Template::Try
     } else if *live == proven.template {
@@ -166,7 +175,8 @@ fn room(observed: &Observed, size: u32) -> u32 {
 fn claims(observed: &Observed, replicas: u32) -> Vec<u32> {
     let formed = observed.cluster.latched.cluster_id.is_some();
     let wanted = (0..replicas).filter(|ordinal| match observed.claims.get(ordinal) {
-        None => true,
+        // The StatefulSet makes it, as the others were made.
+        None => !observed.is_spec_invalid(),
         Some(claim) => !claim.terminating && (claim.ours || formed),
     });
     wanted.collect()

@@ -1,7 +1,9 @@
 //! What to run next on the way to what the spec asks for: the spec itself, or a release that lies between. It follows
 //! from the spec and from what is written down, never from who happens to answer.
 
-use api::{ClusterIntent, EtcdVersion};
+use api::intent::InvalidSpec;
+use api::v1alpha1::cluster::{EtcdClusterSpec, OnQuorumLoss, Retention};
+use api::{ClusterIntent, EtcdVersion, Quantity};
 
 use crate::observed::{Latched, Proven};
 
@@ -14,6 +16,44 @@ pub struct Target {
     pub template: String,
     /// Why the release that the spec asks for cannot be reached; the members stay as they are.
     pub refused: Option<String>,
+    /// Why the spec makes no sense. Then this is what is in force, and nothing is changed towards anything else.
+    pub invalid: Option<InvalidSpec>,
+}
+
+/// What is in force while a spec makes no sense: as many members as there are pods, on what they run on. No claim goes
+/// by a policy, and nothing is given up without a person. `None` before there is a cluster, or where that is not known.
+pub fn keep_in_force(
+    spec: &EtcdClusterSpec,
+    (latched, replicas): (&Latched, Option<u32>),
+    invalid: &InvalidSpec,
+) -> Option<Target> {
+    let proven = latched.proven.as_ref();
+    let proven = proven.filter(|_| latched.cluster_id.is_some())?;
+    let mut intent = ClusterIntent::parse(&EtcdClusterSpec::default()).ok()?;
+    intent.size = replicas.or(latched.replicas)?;
+    intent.version = proven.version;
+    // A number cannot be nonsense.
+    let recovery = spec.recovery.as_ref();
+    if let Some(patience) = recovery.and_then(|recovery| recovery.node_patience_seconds) {
+        intent.node_patience = i64::from(patience);
+    }
+    intent.on_quorum_loss = OnQuorumLoss::Ask;
+    intent.maintenance.defragment = false;
+    // Volumes are as large as they are.
+    intent.storage.bytes = latched.storage.unwrap_or(0);
+    intent.storage.size = Quantity(intent.storage.bytes.to_string());
+    intent.storage.when_stopped = Retention::Retain;
+    intent.storage.when_scaled = Retention::Retain;
+    intent.storage.when_deleted = Retention::Retain;
+    Some(Target {
+        template: proven.template.clone(),
+        refused: Some(format!(
+            "{invalid}; until that is mended nothing is changed, and {} members are kept on v{} as they are",
+            intent.size, intent.version
+        )),
+        intent,
+        invalid: Some(invalid.clone()),
+    })
 }
 
 /// The next target.
@@ -69,5 +109,6 @@ fn target(intent: ClusterIntent, refused: Option<String>) -> Target {
         template: manifests::template_hash(&intent),
         intent,
         refused,
+        invalid: None,
     }
 }

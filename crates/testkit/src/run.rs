@@ -9,7 +9,9 @@ use plan::observed::{Process, Refusals, Watch};
 use plan::status::Outcome;
 use plan::{Decision, Observed, Step};
 
+use crate::rng::Rng;
 use crate::world::observe::{Blind, Look};
+use crate::world::refuse::{How, OBJECTS};
 use crate::world::{Kill, World};
 
 /// Looks that are kept, for operators that look at old pictures.
@@ -57,6 +59,8 @@ pub struct Faults {
     pub delete_pod: u64,
     /// The operator is away.
     pub absent: u64,
+    /// Writes of an object are refused, put off or undone from now on, or that ends.
+    pub refuse: u64,
 }
 
 impl Faults {
@@ -70,6 +74,13 @@ impl Faults {
         crash: 4,
         delete_pod: 2,
         absent: 20,
+        refuse: 0,
+    };
+
+    /// The same, and an API server that does not take every write.
+    pub const REFUSING: Self = Self {
+        refuse: 5,
+        ..Self::ALL
     };
 }
 
@@ -116,7 +127,25 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// For a while the API server takes no writes of one object or another.
+    fn refuse(&mut self) {
+        let pick = |rng: &mut Rng, all: usize| {
+            let below = rng.below(u64::try_from(all).unwrap_or(1));
+            usize::try_from(below).unwrap_or(0)
+        };
+        let object = OBJECTS.get(pick(&mut self.world.rng, OBJECTS.len()));
+        let how = How::ALL.get(pick(&mut self.world.rng, How::ALL.len()));
+        let ends = self.world.rng.chance(50);
+        if let Some(object) = object {
+            self.world.refuse(object, how.copied().filter(|_| !ends));
+        }
+    }
+
     fn harm(&mut self) {
+        // Without it nothing is left to chance, so that other stories go on as they did.
+        if self.faults.refuse > 0 && self.world.rng.chance(self.faults.refuse) {
+            self.refuse();
+        }
         let ordinals: Vec<u32> = self.world.pods.keys().copied().collect();
         for ordinal in ordinals {
             if self.world.rng.chance(self.faults.crash) {
@@ -209,6 +238,9 @@ impl<'a> Run<'a> {
         bound: usize,
         end: &dyn Fn(&Decision) -> bool,
     ) -> Result<usize, String> {
+        if self.faults.refuse > 0 {
+            self.world.refuses.clear();
+        }
         self.faults = Faults::default();
         let (mut calm, mut last) = (0, None);
         for turn in 0..bound {

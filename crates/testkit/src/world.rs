@@ -123,6 +123,8 @@ pub struct Object {
     pub walk: bool,
     /// GiB of each volume.
     pub storage: u64,
+    /// Its spec makes no sense.
+    pub invalid: bool,
     /// Nothing is to be changed.
     pub paused: bool,
     /// The operator may go on with what is left of this cluster.
@@ -323,6 +325,7 @@ impl World {
                 edit: 0,
                 walk: false,
                 storage: 10,
+                invalid: false,
                 paused: false,
                 recover: None,
                 on_quorum_loss: OnQuorumLoss::Ask,

@@ -22,7 +22,7 @@ use kube::ResourceExt;
 use plan::Observed;
 use plan::observed::{Cluster, Etcd, parse_id};
 use plan::status;
-use plan::target::decide_target;
+use plan::target::{decide_target, keep_in_force};
 
 pub(crate) use kubernetes::{
     is_ours, is_owned_against_policy, live_object, owner, targets, unwanted,
@@ -39,9 +39,19 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
     let (namespace, name) = place(cluster);
     let claims = kubernetes::claims(cluster, ctx);
     let latched = status::latched(&cluster.status.clone().unwrap_or_default());
-    let intent = read_spec(cluster);
-    let target = intent.as_ref().ok();
-    let target = target.map(|intent| decide_target(intent, &latched));
+    // How many pods there are bears on how many there should be.
+    let objects = template::describe_set(cluster, ctx);
+    let (intent, target) = match read_spec(cluster) {
+        Ok(intent) => {
+            let target = decide_target(&intent, &latched);
+            (Ok(intent), Some(target))
+        }
+        Err(invalid) => {
+            let kept = keep_in_force(&cluster.spec, (&latched, objects.replicas), &invalid);
+            let intent = kept.as_ref().map(|kept| kept.intent.clone());
+            (intent.ok_or(invalid), kept)
+        }
+    };
     let mut observed = Observed {
         now: clock::now(),
         cluster: Cluster {
@@ -64,8 +74,7 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
             target,
             latched,
         },
-        // How many pods there are bears on how many there should be.
-        objects: template::describe_set(cluster, ctx),
+        objects,
         claims,
         pods: kubernetes::pods(cluster, ctx),
         homes: BTreeMap::new(),

@@ -480,8 +480,12 @@ fn left_behind(observed: &Observed, list: &MemberList, ordinal: u32) -> Option<D
 
 /// The release that the spec asks for cannot be reached from the one that runs.
 fn refused(observed: &Observed, _: &MemberList) -> Option<Decision> {
-    let why = observed.cluster.target.as_ref()?.refused.as_ref()?;
-    Some(Decision::refuse(Reason::Refused, why.clone()))
+    let target = observed.cluster.target.as_ref()?;
+    let reason = match target.invalid {
+        Some(_) => Reason::InvalidSpec,
+        None => Reason::Refused,
+    };
+    Some(Decision::refuse(reason, target.refused.clone()?))
 }
 
 /// The container for debugging joins a running pod; it is no reason to restart one.

@@ -11,6 +11,7 @@ use api::Reason;
 use api::v1alpha1::cluster::OnQuorumLoss;
 use api::v1alpha1::status::{KnownVoter, RecoveryIntent, Survivor};
 use gate::{Action, Data, Grant, Report, State};
+use manifests::Kind;
 
 use crate::cluster::membership::starting;
 use crate::cluster::{bootstrap, describe, patience};
@@ -190,6 +191,15 @@ fn fence(observed: &Observed) -> Option<Decision> {
         .filter(|(_, pod)| pod.fence.is_none_or(|of| of < fence))
         .min_by_key(|(ordinal, pod)| pod.terminating && !unreachable(ordinal))?;
     let name = observed.member_name(*ordinal);
+    // A pod that is stopped before the StatefulSet has the fence comes back as it was.
+    if observed.objects.fence < Some(fence)
+        && observed.is_held_back(Kind::StatefulSet, &observed.cluster.name)
+    {
+        let why = format!(
+            "{name} is stopped once the StatefulSet could be written, so that its successor holds its data back"
+        );
+        return Some(Decision::wait(Reason::Recovering, why, LATER));
+    }
     let force = unreachable(ordinal);
     if pod.terminating && !force {
         let why = format!("{name} is being stopped, so that its data can be looked at");

@@ -57,6 +57,9 @@ pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> 
     if let Some(trial) = &observed.cluster.latched.trial {
         return Some(tried(observed, trial));
     }
+    if observed.is_refused_template(target) {
+        return None;
+    }
     versions::prepare(observed, list, proven)
         .or_else(|| newcomer(observed, proven, target))
         .or_else(|| choose(observed, list, target))
@@ -263,6 +266,14 @@ fn pursue(
         Some(decision) if observed.objects.template.as_ref() == Some(&trial.template) => {
             Some(decision)
         }
+        // Nobody waits for a template that the API server does not take.
+        Some(_) if observed.is_refused_template(&trial.template) => {
+            let why = format!(
+                "{} does not try the change: the StatefulSet with it is refused",
+                trial.member
+            );
+            Some(latch(observed, None, None, &why))
+        }
         // The template is written first, by the rule for objects.
         Some(_) => Some(rolling(
             observed,
@@ -312,6 +323,9 @@ fn announced(
     mut candidates: impl Iterator<Item = u32>,
     template: &str,
 ) -> Option<Decision> {
+    if observed.is_refused_template(template) {
+        return None;
+    }
     let decision = candidates.find_map(|ordinal| restart(observed, list, ordinal))?;
     let Step::RestartPod { ordinal, uid } = &decision.step else {
         return Some(decision);
@@ -422,7 +436,8 @@ fn outstanding(observed: &Observed, list: &MemberList, proven: &Proven) -> Optio
         }
         (None, Some(next)) => {
             let why = format!("{} is restarted next", observed.member_name(next));
-            (why, SOON)
+            let refused = observed.is_refused_template(&proven.template);
+            (why, if refused { LATER } else { SOON })
         }
         (None, None) => return None,
     };

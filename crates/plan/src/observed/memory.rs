@@ -3,6 +3,12 @@
 use super::{MemberList, Observed};
 
 impl Observed {
+    /// The spec makes no sense, and what is in force goes on.
+    pub fn is_spec_invalid(&self) -> bool {
+        let target = self.cluster.target.as_ref();
+        target.is_some_and(|target| target.invalid.is_some())
+    }
+
     /// The member list, unless it is that of another cluster than the one that is written down: nothing follows from that.
     pub fn own_list(&self) -> Option<&MemberList> {
         let known = self.cluster.latched.cluster_id;

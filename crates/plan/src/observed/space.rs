@@ -82,8 +82,11 @@ impl Observed {
         let told = || {
             let mut pods = self.pods.values();
             let pod = pods.find(|pod| pod.serving() == Some(serving))?;
-            let target = target.filter(|target| target.template == pod.template)?;
-            Some(target.intent.quota())
+            let live = self.objects.quota;
+            let live = live.filter(|_| self.objects.template.as_ref() == Some(&pod.template));
+            let target =
+                target.filter(|target| target.template == pod.template && target.invalid.is_none());
+            target.map(|target| target.intent.quota()).or(live)
         };
         serving.space.quota.or_else(told).filter(|quota| *quota > 0)
     }

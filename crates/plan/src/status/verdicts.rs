@@ -174,11 +174,10 @@ fn complaints(
     if let Outcome::Failed(what) = outcome {
         all.push((Reason::StepFailed, what.clone()));
     }
-    for (reason, text) in refusals {
-        if !all.iter().any(|(_, known)| known.contains(text)) {
-            all.push((*reason, text.clone()));
-        }
-    }
+    all.extend(invalid_spec(observed, decision));
+    let said = |text: &str| all.iter().any(|(_, known)| known.contains(text));
+    let unsaid = refusals.iter().filter(|(_, text)| !said(text)).cloned();
+    all.extend(unsaid.collect::<Vec<_>>());
     all.extend(hang::complaints(observed));
     all.extend(corrupt::complaints(observed));
     let intent = observed.cluster.intent.as_ref();
@@ -208,6 +207,18 @@ fn complaints(
     }
     all.extend(strangers(observed));
     all
+}
+
+/// It is told whatever else is being done.
+fn invalid_spec(observed: &Observed, decision: &Decision) -> Option<(Reason, String)> {
+    let target = observed.cluster.target.as_ref()?;
+    target.invalid.as_ref()?;
+    let said = decision.reason == Reason::InvalidSpec;
+    target
+        .refused
+        .clone()
+        .filter(|_| !said)
+        .map(|why| (Reason::InvalidSpec, why))
 }
 
 /// What the operator does, or waits for, is itself a sign that something is wrong.

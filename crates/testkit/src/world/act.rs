@@ -10,7 +10,7 @@ use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Observed, Step};
 
 use crate::world::observe::Look;
-use crate::world::refuse::wish;
+use crate::world::refuse::{How, wish};
 use crate::world::{Container, Set, Template, World};
 
 /// The operator was killed in the middle of it.
@@ -277,7 +277,10 @@ impl World {
         if shape.closing {
             all.push(Written::NoClient);
         }
-        all.retain(|object| !self.is_written(object));
+        all.retain(|object| {
+            let mutated = self.fate(&object.to_string()) == Some(How::Mutated);
+            mutated || !self.is_written(object)
+        });
         all
     }
 
@@ -352,11 +355,11 @@ impl World {
             let (late, fate) = (self.is_late(look, &object), self.fate(&object.to_string()));
             let answer = match (late, fate) {
                 (Some(why), _) => Answer::Later(why.to_owned()),
-                (None, Some(how)) => {
+                (None, Some(how)) if how != How::Mutated => {
                     self.attempt(|_| {})?;
                     how.answer()
                 }
-                (None, None) => {
+                (None, _written) => {
                     self.attempt(|world| world.write_object(object))?;
                     Answer::Written
                 }

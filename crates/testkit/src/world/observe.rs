@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use api::{ClusterIntent, EtcdClusterStatus};
+use api::intent::InvalidSpec;
+use api::{ClusterIntent, EtcdClusterSpec, EtcdClusterStatus};
 use plan::Observed;
 use plan::observed::{
     Claim, Cluster, Etcd, Latched, MemberList, Objects, Pod, Process, Serving, Wish,
 };
 use plan::shape::decide_shape;
-use plan::target::{Target, decide_target};
+use plan::target::{Target, decide_target, keep_in_force};
 
 use crate::intent::{intent, newest};
 use crate::world::refuse::wish;
@@ -76,6 +77,7 @@ impl World {
                 kept_template: self
                     .own_set()
                     .and_then(|set| Some(set.kept.as_ref()?.hash.clone())),
+                fence: self.own_set().and_then(|set| set.template.fence),
                 set_uid: self.own_set().map(|set| set.uid.clone()),
                 claim_template: self.own_set().map(|set| set.storage << 30),
                 predecessor: self.own_set().is_some_and(|set| set.template.ungated),
@@ -112,7 +114,17 @@ impl World {
 
     fn observe_cluster(&self) -> Cluster {
         let latched = plan::status::latched(&self.object.status);
-        let intent = self.intent();
+        let wanted = self.intent();
+        let (intent, target) = if self.object.invalid {
+            let (spec, invalid) = (EtcdClusterSpec::default(), InvalidSpec::Size(4));
+            let replicas = self.own_set().map(|set| set.replicas);
+            let kept = keep_in_force(&spec, (&latched, replicas), &invalid);
+            let intent = kept.as_ref().map(|kept| kept.intent.clone());
+            (intent.ok_or(invalid), kept)
+        } else {
+            let target = target_of(&wanted, &latched);
+            (Ok(wanted), Some(target))
+        };
         Cluster {
             name: NAME.to_owned(),
             namespace: NAMESPACE.to_owned(),
@@ -123,8 +135,8 @@ impl World {
             paused: self.object.paused,
             recover: self.object.recover,
             dark_since: plan::status::dark_since(&self.object.status),
-            target: Some(target_of(&intent, &latched)),
-            intent: Ok(intent),
+            target,
+            intent,
             latched,
         }
     }

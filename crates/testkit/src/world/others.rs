@@ -7,6 +7,13 @@ use plan::observed::Member;
 use crate::world::{Claim, Cluster, Container, Data, NAME, Volume, World, peer_url};
 
 impl World {
+    /// The spec is edited into something that cannot be read, or back.
+    pub fn spoil_spec(&mut self, invalid: bool) {
+        self.object.invalid = invalid;
+        self.object.generation += 1;
+        self.object.revision += 1;
+    }
+
     /// Somebody changes the spec.
     pub fn resize(&mut self, size: u32) {
         self.object.size = size;

@@ -17,6 +17,8 @@ pub enum How {
     Later,
     /// Accepted, and nothing of it is there afterwards: a webhook that mutates.
     Undone,
+    /// Accepted, but for a field that a webhook or another field manager changes back.
+    Mutated,
     /// An object of that name belongs to another owner.
     Foreign,
 }
@@ -55,11 +57,20 @@ impl World {
 }
 
 impl How {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Refused,
+        Self::Later,
+        Self::Undone,
+        Self::Mutated,
+        Self::Foreign,
+    ];
+
     pub(super) fn answer(self) -> Answer {
         match self {
             Self::Refused => Answer::Refused("exceeded quota: compute".to_owned()),
             Self::Later => Answer::Later("too many requests".to_owned()),
-            Self::Undone => Answer::Written,
+            Self::Undone | Self::Mutated => Answer::Written,
             Self::Foreign => Answer::Foreign,
         }
     }

@@ -51,7 +51,7 @@ pub(super) async fn apply(
             });
         }
     }
-    for (kind, name) in unwanted(cluster, &target.intent, shape, ctx) {
+    for (kind, name) in unwanted(cluster, target, shape, ctx) {
         if observed.is_held_back(kind, &name) {
             continue;
         }

@@ -130,12 +130,16 @@ pub(super) fn stamp(
 /// Objects of ours that should not exist.
 pub(crate) fn unwanted(
     cluster: &EtcdCluster,
-    intent: &ClusterIntent,
+    target: &plan::target::Target,
     shape: &Shape,
     ctx: &Context,
 ) -> Vec<(Kind, String)> {
+    // What nobody can read may well ask for it.
+    if target.invalid.is_some() {
+        return Vec::new();
+    }
     let (namespace, name) = place(cluster);
-    let mut all = manifests::unwanted_objects(&name, intent, shape);
+    let mut all = manifests::unwanted_objects(&name, &target.intent, shape);
     all.retain(|(kind, name)| {
         // What an earlier operator made under such a name, and users may depend on, does not bear our mark.
         let mark = |live: &Value| {

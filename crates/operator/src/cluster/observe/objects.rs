@@ -71,7 +71,7 @@ fn compare(
             }
         }
     }
-    for (kind, name) in unwanted(cluster, &target.intent, shape, ctx) {
+    for (kind, name) in unwanted(cluster, target, shape, ctx) {
         wishes.push(unwished(kind, name));
     }
     let objects = &observed.objects;

@@ -26,7 +26,10 @@ pub(super) fn describe_set(cluster: &EtcdCluster, ctx: &Context) -> Objects {
     let template = spec.and_then(|spec| spec.template.metadata.as_ref());
     let annotations = template.and_then(|metadata| metadata.annotations.as_ref());
     let hash = annotations.and_then(|all| all.get(labels::TEMPLATE_ANNOTATION));
+    let fence = annotations.and_then(|all| all.get(gate::FENCE_ANNOTATION));
     Objects {
+        fence: fence.and_then(|fence| fence.trim().parse().ok()),
+        quota: quota(&live),
         replicas: spec
             .and_then(|spec| spec.replicas)
             .and_then(|count| u32::try_from(count).ok()),
@@ -50,6 +53,16 @@ fn is_gated(live: &StatefulSet) -> bool {
         .into_iter()
         .flat_map(|pod| pod.init_containers.iter().flatten());
     init.any(|container| container.name == names::AGENT_CONTAINER)
+}
+
+/// What etcd was told in its arguments.
+fn quota(live: &StatefulSet) -> Option<u64> {
+    let pod = live.spec.as_ref()?.template.spec.as_ref()?;
+    let mut containers = pod.containers.iter();
+    let etcd = containers.find(|container| container.name == names::ETCD_CONTAINER)?;
+    let mut words = etcd.args.iter().flatten();
+    let quota = words.find_map(|word| word.strip_prefix("--quota-backend-bytes="))?;
+    quota.parse().ok()
 }
 
 fn claim_size(live: &StatefulSet) -> Option<u64> {

@@ -57,13 +57,7 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
         return Some(latch(observed, Some(new), None, why));
     }
     let Some(trial) = &observed.cluster.latched.trial else {
-        let why = format!("{name} runs nothing and is to try the change first");
-        let trial = TrialIntent {
-            member: name,
-            template: target.to_owned(),
-            pod_uid: uid,
-        };
-        return Some(latch(observed, None, Some(trial), &why));
+        return try_first(observed, name, uid, target);
     };
     let written = observed.objects.template.as_ref() == Some(&trial.template);
     let chosen = trial.pod_uid == uid && written;
@@ -72,6 +66,20 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
         let step = Step::RestartPod { ordinal, uid };
         Decision::act(step, Reason::RollingOut, why)
     })
+}
+
+/// Whoever runs nothing tries the change, unless the API server does not take it.
+fn try_first(observed: &Observed, name: String, uid: String, target: &str) -> Option<Decision> {
+    if observed.is_refused_template(target) {
+        return None;
+    }
+    let why = format!("{name} runs nothing and is to try the change first");
+    let trial = TrialIntent {
+        member: name,
+        template: target.to_owned(),
+        pod_uid: uid,
+    };
+    Some(latch(observed, None, Some(trial), &why))
 }
 
 /// The change that is tried took the quorum with it, or the only member.
