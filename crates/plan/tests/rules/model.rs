@@ -1,11 +1,5 @@
 //! Every order of events, for up to five members and two faults: see `testkit::model`. `MODEL=full` tries the large
 //! ones as well.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "test code: a failure is the point, and so are the counts"
-)]
 
 use std::fmt::Write;
 

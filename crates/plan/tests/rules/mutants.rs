@@ -1,7 +1,6 @@
 //! Tests of the tests: operators that are wrong in one way each. Every one of them is caught, by the
 //! check before the act, and where its mistake can do harm also by what the world records when that
 //! check is off.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use std::sync::OnceLock;
 

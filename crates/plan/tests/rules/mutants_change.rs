@@ -1,6 +1,5 @@
 //! Tests of the tests, for changes: operators that are wrong in one way each about what members run on, or about the
 //! end of their data. Each is refused before the act, and where it can do harm the world records that harm.
-#![expect(clippy::indexing_slicing, reason = "test code: a failure is the point")]
 
 use std::sync::OnceLock;
 

@@ -1,6 +1,5 @@
 //! Tests of the tests: operators that replace or recover wrongly, in one way each. Every one of them is caught by the
 //! check before the act, and where its mistake can do harm also by what the world records when that check is off.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use api::v1alpha1::status::{RecoveryIntent, RetireIntent, Survivor};
 use gate::{Action, Grant, State};

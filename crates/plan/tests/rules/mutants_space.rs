@@ -1,6 +1,5 @@
 //! Tests of the tests, for the upkeep of databases: operators that are wrong in one way each. Each is refused before the
 //! act, and where it can do harm the world records that harm.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;

@@ -1,6 +1,5 @@
 //! What a person reads: the status and the events of telling situations, as snapshots, and that no
 //! status ever claims more than is known.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use api::conditions::ConditionType;
 use api::v1alpha1::status::Phase;

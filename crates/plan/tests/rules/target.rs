@@ -1,5 +1,4 @@
 //! What to run next, as a table: it follows from the spec and the memory alone.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use api::{ClusterIntent, EtcdVersion};
 use plan::observed::{Latched, Proven};

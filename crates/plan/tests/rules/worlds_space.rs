@@ -1,5 +1,4 @@
 //! Stories of databases that run full, fall apart or differ, in the simulated Kubernetes and etcd.
-#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use api::Reason;
 use api::intent::DailyWindow;
