@@ -66,6 +66,10 @@ async fn look(cluster: &EtcdCluster, ctx: &Context) -> Result<Action, Error> {
     let observed = observe::observe(cluster, ctx).await?;
     let decision = plan::decide(&observed);
     tracing::debug!(step = ?decision.step, why = %decision.why, "decided");
+    if let Some(forbidden) = &decision.forbidden {
+        let (step, violation) = (&forbidden.step, &forbidden.violation);
+        tracing::error!(?step, %violation, "a rule proposed a step that is not safe: this is a bug");
+    }
     let tried = attempt::attempt(cluster, &observed, &decision, ctx).await;
     let outcome = tried.outcome;
     if tried.held.is_zero() {

@@ -3,6 +3,7 @@
 //! cluster, then its members.
 
 mod adopt;
+mod allowed;
 mod bootstrap;
 pub(crate) mod claims;
 pub(crate) mod corrupt;
@@ -21,6 +22,7 @@ pub(crate) mod versions;
 
 use api::Reason;
 
+pub use allowed::first_allowed;
 pub use claims::{Fate, fate};
 pub use corrupt::{Due, common_revision, compares, is_alike};
 pub(crate) use membership::describe;
@@ -68,9 +70,10 @@ const RULES: &[Rule] = &[
     unwritten,
 ];
 
-/// The next step.
+/// The next step: the first that a rule proposes and the invariants allow.
 pub fn decide(observed: &Observed) -> Decision {
-    let decision = RULES.iter().find_map(|rule| rule(observed));
+    let answers = RULES.iter().filter_map(|rule| rule(observed));
+    let decision = first_allowed(observed, answers);
     let decision = decision.unwrap_or_else(|| settled(observed));
     remind::remind(observed, decision)
 }
@@ -102,6 +105,7 @@ fn paused(observed: &Observed) -> Option<Decision> {
             api::labels::PAUSED_ANNOTATION
         ),
         requeue: SETTLED,
+        forbidden: None,
     })
 }
 
@@ -212,6 +216,7 @@ fn settled(observed: &Observed) -> Decision {
         reason: Reason::AsExpected,
         why: format!("{voters} healthy voters, as asked for"),
         requeue: SETTLED,
+        forbidden: None,
     }
 }
 

@@ -6,6 +6,7 @@ use api::Reason;
 use gate::Grant;
 use manifests::Shape;
 
+use crate::invariants::Violation;
 use crate::observed::{Alarm, Latched, Told};
 
 /// One step. Each has one small executor; there is nothing else the operator can do.
@@ -170,6 +171,27 @@ pub struct Decision {
     pub why: String,
     /// When to look again.
     pub requeue: Duration,
+    /// What an earlier rule proposed and the invariants forbid.
+    pub forbidden: Option<Box<Forbidden>>,
+}
+
+/// A step that a rule proposed and that must not be taken: a bug in that rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forbidden {
+    /// The step.
+    pub step: Step,
+    /// Why it must not be taken.
+    pub violation: Violation,
+}
+
+impl Forbidden {
+    /// For the condition.
+    pub fn tell(&self) -> String {
+        format!(
+            "a step was not taken because it is not safe ({}): this is a bug in the operator, please report it with the line of its log that names the step; everything else goes on",
+            self.violation
+        )
+    }
 }
 
 /// A health round of a settled cluster.
@@ -187,6 +209,7 @@ impl Decision {
             reason,
             why: why.into(),
             requeue: Duration::ZERO,
+            forbidden: None,
         }
     }
 
@@ -197,6 +220,7 @@ impl Decision {
             reason,
             why: why.into(),
             requeue,
+            forbidden: None,
         }
     }
 
@@ -207,6 +231,7 @@ impl Decision {
             reason,
             why: why.into(),
             requeue: SETTLED,
+            forbidden: None,
         }
     }
 }

@@ -197,6 +197,10 @@ impl<'a> Run<'a> {
     pub fn reconcile(&mut self, look: &Look) -> Decision {
         let decision = (self.decide)(&look.observed);
         *self.reasons.entry(decision.reason).or_default() += 1;
+        if let Some(forbidden) = &decision.forbidden {
+            let (violation, step) = (&forbidden.violation, &forbidden.step);
+            self.refused.push((violation.clone(), step.clone()));
+        }
         if let Err(violation) = invariants::check(&look.observed, &decision.step) {
             self.refused.push((violation, decision.step.clone()));
             if !self.unchecked {

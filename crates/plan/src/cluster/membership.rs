@@ -8,8 +8,8 @@ use api::{EtcdVersion, Reason};
 use gate::{Action, Grant, Report, State};
 
 use crate::cluster::{
-    bootstrap, claims, corrupt, hang, maintain, patience, recover, replace, rollout, shrink,
-    storage, versions,
+    bootstrap, claims, corrupt, first_allowed, hang, maintain, patience, recover, replace, rollout,
+    shrink, storage, versions,
 };
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{
@@ -76,7 +76,8 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     let Some(list) = &observed.etcd.members else {
         return Some(rollout::revive(observed).unwrap_or_else(|| unreachable(observed)));
     };
-    RULES.iter().find_map(|rule| rule(observed, list))
+    let answers = RULES.iter().filter_map(|rule| rule(observed, list));
+    first_allowed(observed, answers)
 }
 
 /// What the members run on when nothing is written down of it: after data was taken over, or a status was lost.
@@ -248,17 +249,12 @@ fn has_room_for_a_learner(observed: &Observed, list: &MemberList) -> bool {
 }
 
 fn many_learners(observed: &Observed, list: &MemberList) -> bool {
+    let proven = observed.cluster.latched.proven.as_ref();
     list.members.iter().all(|member| {
-        let version = observed
-            .serving_as(member.id)
-            .and_then(|serving| serving.version);
-        // Who has not started yet will run what is proven.
-        let latched = &observed.cluster.latched;
-        let of_spec = || latched.proven.as_ref().map(|proven| proven.version);
-        let version = if member.is_unstarted() {
-            of_spec()
-        } else {
-            version
+        // One that has not started yet will run what is proven.
+        let version = match observed.serving_as(member.id) {
+            _ if member.is_unstarted() => proven.map(|proven| proven.version),
+            serving => serving.and_then(|serving| serving.version),
         };
         version.is_some_and(EtcdVersion::allows_many_learners)
     })

@@ -35,6 +35,7 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
             "size is 0: no member runs, the data is kept".to_owned()
         },
         requeue: SETTLED,
+        forbidden: None,
     })
 }
 

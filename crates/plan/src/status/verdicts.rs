@@ -174,6 +174,9 @@ fn complaints(
     if let Outcome::Failed(what) = outcome {
         all.push((Reason::StepFailed, what.clone()));
     }
+    if let Some(forbidden) = &decision.forbidden {
+        all.push((Reason::StepFailed, forbidden.tell()));
+    }
     all.extend(invalid_spec(observed, decision));
     let said = |text: &str| all.iter().any(|(_, known)| known.contains(text));
     let unsaid = refusals.iter().filter(|(_, text)| !said(text)).cloned();

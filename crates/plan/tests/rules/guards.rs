@@ -1,8 +1,10 @@
 //! Guards that random scenes seldom reach, each on the one observation that needs it.
 
+use api::Reason;
 use api::v1alpha1::cluster::Retention;
 use api::v1alpha1::status::EtcdClusterStatus;
 use gate::{Action, Grant, State};
+use plan::cluster::first_allowed;
 use plan::invariants::{self, Violation};
 use plan::status::{Outcome, decide_status};
 use plan::{Decision, Step, decide};
@@ -147,4 +149,47 @@ fn nobody_who_speaks_is_excused_when_another_has_to_be_chosen() {
         invariants::check(&observed, &Step::Latch(next)),
         Err(Violation::Unknown)
     );
+}
+
+#[test]
+fn what_is_forbidden_is_told_and_holds_up_nothing() {
+    let observed = Scene::formed(3, vec![Slot::voter(); 3]).observed();
+    let act = |step| Decision::act(step, Reason::AddingMember, "a rule that is wrong");
+    // Nobody waits there.
+    let wrong = || {
+        act(Step::AddLearner {
+            ordinal: 1,
+            peer_url: observed.peer_url(1),
+        })
+    };
+    let next = || Decision::wait(Reason::StartingPods, "the next rule", plan::decision::SOON);
+    let decision = first_allowed(&observed, [wrong(), next()]).unwrap();
+    assert_eq!(
+        (&decision.step, decision.why.as_str()),
+        (&Step::Wait, "the next rule")
+    );
+    let forbidden = decision.forbidden.clone().unwrap();
+    assert_eq!(
+        (forbidden.step, forbidden.violation),
+        (wrong().step, Violation::Unknown)
+    );
+    let old = EtcdClusterStatus::default();
+    let status = decide_status(&observed, &decision, &Outcome::Done, &old).unwrap();
+    let told = status
+        .conditions
+        .iter()
+        .find(|c| c.type_ == "Degraded")
+        .unwrap();
+    assert_eq!(
+        (told.status.as_str(), told.reason.as_str()),
+        ("True", "StepFailed")
+    );
+    assert!(told.message.contains("invariant 7"), "{}", told.message);
+    // With nothing else to do it is no settled cluster.
+    let decision = first_allowed(&observed, [wrong()]).unwrap();
+    assert_eq!(
+        (decision.step, decision.reason),
+        (Step::Wait, Reason::StepFailed)
+    );
+    assert!(first_allowed(&observed, []).is_none());
 }

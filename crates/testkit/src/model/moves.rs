@@ -179,6 +179,9 @@ impl State {
     }
 
     fn carry_out(&mut self, look: &Look, decision: &Decision, story: &Story) -> Result<(), String> {
+        if let Some(forbidden) = &decision.forbidden {
+            return Err(format!("forbidden: {forbidden:?}"));
+        }
         let checked = invariants::check(&look.observed, &decision.step);
         if let (Err(violation), false) = (checked, story.unchecked) {
             return Err(format!("refused: {violation:?}: {:?}", decision.step));
