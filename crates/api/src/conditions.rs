@@ -117,8 +117,12 @@ reasons! {
     ClusterDeleted,
     /// The cluster reached a new size.
     ClusterScaled,
-    /// The cluster reached a new version.
+    /// Every member runs another version of etcd than before.
     ClusterUpgraded,
+    /// Every member was restarted on what the spec asks for, with the same version of etcd.
+    ClusterUpdated,
+    /// The cluster is Ready, and it was not made now: it had been stopped, or was taken over.
+    ClusterStarted,
     /// The cluster cannot go on by itself.
     ClusterFailed,
     /// The cluster stopped: size 0.

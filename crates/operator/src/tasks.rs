@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 
 /// The long calls of all clusters, by UID.
 pub struct Tasks<K, T> {
-    tasks: Arc<Mutex<BTreeMap<String, Task<K, T>>>>,
+    calls: Arc<Mutex<BTreeMap<String, Task<K, T>>>>,
     places: Arc<Semaphore>,
     limit: Duration,
 }
@@ -38,7 +38,7 @@ impl<K: Clone + Send + 'static, T: Send + 'static> Tasks<K, T> {
     /// So many calls at once, each for so long at most; others wait for a place.
     pub fn new(places: usize, limit: Duration) -> Self {
         Self {
-            tasks: Arc::default(),
+            calls: Arc::default(),
             places: Arc::new(Semaphore::new(places)),
             limit,
         }
@@ -58,7 +58,7 @@ impl<K: Clone + Send + 'static, T: Send + 'static> Tasks<K, T> {
             return;
         }
         let (places, limit) = (Arc::clone(&self.places), self.limit);
-        let (all, key) = (Arc::clone(&self.tasks), uid.to_owned());
+        let (all, key) = (Arc::clone(&self.calls), uid.to_owned());
         let run = async move {
             // The places are never closed.
             let _place = places.acquire_owned().await;
@@ -104,7 +104,7 @@ impl<K: Clone + Send + 'static, T: Send + 'static> Tasks<K, T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Task<K, T>>> {
-        lock(&self.tasks)
+        lock(&self.calls)
     }
 }
 

@@ -29,6 +29,7 @@ pub fn decide_events(
 ) -> Vec<Event> {
     let of_step = of_step(observed, &decision.step)
         .or_else(|| of_latch(decision))
+        .or_else(|| of_rollout(observed, decision))
         .or_else(|| of_vanished(decision));
     let of_step = of_step.filter(|_| *outcome == Outcome::Done);
     let of_phase = of_phase(observed, decision, phases);
@@ -75,6 +76,31 @@ fn of_latch(decision: &Decision) -> Option<Event> {
         reason: decision.reason,
         message: decision.why.clone(),
         warning: decision.reason == Reason::Recovering,
+    })
+}
+
+/// A rollout has reached every member. Where nothing is known of a version before, there was none.
+fn of_rollout(observed: &Observed, decision: &Decision) -> Option<Event> {
+    let Step::Latch(next) = &decision.step else {
+        return None;
+    };
+    let old = observed.cluster.latched.proven.as_ref()?;
+    let new = next.proven.as_ref()?;
+    let before = old.before?;
+    if old.everywhere || !new.everywhere {
+        return None;
+    }
+    let (reason, message) = if before == new.version {
+        let message = "every member was restarted on what is asked for".to_owned();
+        (Reason::ClusterUpdated, message)
+    } else {
+        let message = format!("every member runs on v{}, before on v{before}", new.version);
+        (Reason::ClusterUpgraded, message)
+    };
+    Some(Event {
+        reason,
+        message,
+        warning: false,
     })
 }
 
@@ -242,8 +268,10 @@ fn of_phase(
         Phase::Running => match old {
             Some(Phase::Failed | Phase::Recovering) => (Reason::ClusterRecovered, false),
             Some(Phase::Scaling) => (Reason::ClusterScaled, false),
-            Some(Phase::Upgrading) => (Reason::ClusterUpgraded, false),
-            _first => (Reason::ClusterCreated, false),
+            // What ends a rollout is told when it is written down.
+            Some(Phase::Upgrading) => return None,
+            _begins if is_new(observed) => (Reason::ClusterCreated, false),
+            _begins => (Reason::ClusterStarted, false),
         },
         Phase::Failed => (Reason::ClusterFailed, true),
         Phase::Stopped => (Reason::ClusterStopped, false),
@@ -263,5 +291,17 @@ fn of_phase(
         reason,
         message: format!("{}{resumed}", decision.why),
         warning,
+    })
+}
+
+/// A pod still bears the permission with which the cluster, or the object's use of kept data, began. A cluster that was
+/// stopped starts without one, and one that was taken over from an earlier operator never had one.
+fn is_new(observed: &Observed) -> bool {
+    let mut grants = observed.pods.values().filter_map(|pod| pod.grant.as_ref());
+    grants.any(|grant| {
+        matches!(
+            grant.action,
+            gate::Action::Bootstrap { .. } | gate::Action::Resume { .. }
+        )
     })
 }

@@ -235,7 +235,9 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
         (Step::Wait, Reason::WriteRefused | Reason::ForeignObject) => old
             .filter(|old| *old != Phase::Failed && !is_complete(observed))
             .unwrap_or(Phase::Running),
-        (_, Reason::ReplacingMember | Reason::Recovering) => Phase::Recovering,
+        (_, Reason::ReplacingMember | Reason::Recovering) | (Step::RemoveMember { .. }, _) => {
+            Phase::Recovering
+        }
         // Until whoever takes its place votes.
         _on_its_way if old == Some(Phase::Recovering) => Phase::Recovering,
         _on_its_way => Phase::Scaling,

@@ -45,9 +45,8 @@ pub(super) async fn attempt(
     let now = Instant::now();
     let uid = &observed.cluster.uid;
     let what = match &decision.step {
-        Step::Nothing | Step::Wait | Step::Refuse => None,
-        // Each object has a memory of its own.
-        Step::ApplyObjects(_) => None,
+        // Of objects, each has a memory of its own.
+        Step::Nothing | Step::Wait | Step::Refuse | Step::ApplyObjects(_) => None,
         step => Some((observed.cluster.generation, format!("{step:?}"))),
     };
     if let Some(what) = &what

@@ -8,6 +8,7 @@
 )]
 
 mod adopt;
+mod events;
 mod exhaustive;
 mod guards;
 mod model;

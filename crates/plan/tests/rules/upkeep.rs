@@ -1,4 +1,5 @@
 //! Long calls of this operator to members: what is decided, told and remembered while one goes on and once it has ended.
+#![expect(clippy::expect_used, reason = "test code: a failure is the point")]
 
 use api::Reason;
 use api::v1alpha1::status::{EtcdClusterStatus, KnownVoter, Phase};

@@ -303,18 +303,18 @@ fn is_published(pod: &ApiPod, cluster: &EtcdCluster, ctx: &Context) -> bool {
         return false;
     };
     let (namespace, name) = place(cluster);
-    let slices = ctx.caches.slices.state();
-    let mut ours = slices.iter().filter(|slice| {
+    // Looked for in place: many pods that start at once must not copy all slices each.
+    let found = ctx.caches.slices.find(|slice| {
         let of_cluster = slice.labels().get(labels::CLUSTER) == Some(&name);
-        of_cluster && slice.metadata.namespace.as_ref() == Some(&namespace)
-    });
-    ours.any(|slice| {
         let mut addresses = slice
             .endpoints
             .iter()
             .flat_map(|endpoint| &endpoint.addresses);
-        addresses.any(|published| published == address)
-    })
+        of_cluster
+            && slice.metadata.namespace.as_ref() == Some(&namespace)
+            && addresses.any(|published| published == address)
+    });
+    found.is_some()
 }
 
 /// Where the pods are reached, by ordinal.
