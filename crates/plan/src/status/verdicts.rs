@@ -150,14 +150,7 @@ fn complaints(
     if is_trouble(decision) {
         all.push((decision.reason, decision.why.clone()));
     }
-    if let Some(full) = maintain::complaint(observed) {
-        let helped = decision.reason == Reason::NoSpace && decision.step != Step::Refuse;
-        let next = if helped {
-            "room is being made"
-        } else {
-            maintain::ADVICE
-        };
-        let full = format!("{full}: {next}");
+    if let Some(full) = no_space(observed, decision) {
         all.retain(|(_, known)| *known != full);
         all.push((Reason::NoSpace, full));
     }
@@ -210,6 +203,18 @@ fn complaints(
     }
     all.extend(strangers(observed));
     all
+}
+
+/// A database that is full, and what is done or to be done about it.
+fn no_space(observed: &Observed, decision: &Decision) -> Option<String> {
+    let full = maintain::complaint(observed)?;
+    let helped = decision.reason == Reason::NoSpace && decision.step != Step::Refuse;
+    let next = if helped {
+        "room is being made"
+    } else {
+        maintain::ADVICE
+    };
+    Some(format!("{full}: {next}"))
 }
 
 /// It is told whatever else is being done.

@@ -1,5 +1,9 @@
 //! Every order of events, for up to five members and two faults: see `testkit::model`. `MODEL=full` tries the large
 //! ones as well.
+#![expect(
+    clippy::print_stdout,
+    reason = "how many worlds were looked at is read by people"
+)]
 
 use std::fmt::Write;
 
