@@ -1,5 +1,5 @@
-//! An object of a name that the cluster needs belongs to somebody else: it is not touched, it is named, and
-//! the cluster goes on once it is out of the way.
+//! An object of a name that the cluster needs belongs to another owner: it is not touched, it is named, and the cluster
+//! goes on once it is out of the way.
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Cluster, Played, Stage, story};
@@ -21,7 +21,7 @@ fn a_foreign_service_is_left_alone_and_named_and_other_clusters_go_on() -> Playe
         let other = one(&stage, "other").await?;
         other.ready().await?;
         cluster
-            .complains("Degraded", &["Service c-client", "somebody else"])
+            .complains("Degraded", &["Service c-client", "another owner"])
             .await?;
         untouched(&stage, &theirs).await?;
         out_of_the_way(&stage, &theirs).await?;
@@ -47,10 +47,10 @@ fn a_foreign_stateful_set_is_left_alone_and_named_even_with_our_labels_on_it() -
         let labelled = one(&stage, "c").await?;
         let unlabelled = one(&stage, "d").await?;
         labelled
-            .complains("Degraded", &["StatefulSet c", "somebody else"])
+            .complains("Degraded", &["StatefulSet c", "another owner"])
             .await?;
         unlabelled
-            .complains("Degraded", &["StatefulSet d", "somebody else"])
+            .complains("Degraded", &["StatefulSet d", "another owner"])
             .await?;
         untouched(&stage, &theirs).await?;
         untouched(&stage, &plain).await?;

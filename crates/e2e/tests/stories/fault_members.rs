@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Cluster, LIMIT, Load, MINUTE, Played, Stage, comes_true, on_volume, story, tell, until};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kube::api::DeleteParams;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, ResourceQuota};
+use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 
 #[test]
@@ -106,6 +106,40 @@ fn a_member_whose_database_is_no_use_is_replaced() -> Played {
         cluster
             .has_event("MemberRemoved", "its data cannot be used")
             .await
+    })
+}
+
+#[test]
+fn a_member_that_lost_its_data_is_replaced_while_a_quota_refuses_more_members() -> Played {
+    story(|stage| async move {
+        let cluster = three(&stage, "v3.6.16").await?;
+        let quotas = stage.api::<ResourceQuota>();
+        let quota = json!({"metadata": {"name": "claims"},
+            "spec": {"hard": {"persistentvolumeclaims": "3"}}});
+        let quota = serde_json::from_value(quota)?;
+        quotas.create(&PostParams::default(), &quota).await?;
+        until("the quota counts the claims", MINUTE, || async {
+            let status = quotas.get("claims").await?.status.unwrap_or_default();
+            let used = status.used.unwrap_or_default();
+            Ok(used
+                .get("persistentvolumeclaims")
+                .is_some_and(|n| n.0 == "3"))
+        })
+        .await?;
+        cluster.resize(5).await?;
+        let words = ["PersistentVolumeClaim data-c-3", "exceeded quota: claims"];
+        cluster.complains("Degraded", &words).await?;
+        let victim = follower(&cluster).await?;
+        let old = cluster.member(victim).await?.status().await?.member_id;
+        let pod = cluster.pods().await?.remove(victim).context("no pod")?;
+        on_volume(&stage, &pod, "rm -rf /data/data").await?;
+        cluster.kill(&pod).await?;
+        votes_anew(&cluster, victim, old).await?;
+        // It is told as long as it lasts, whatever else was done.
+        cluster.complains("Degraded", &words).await?;
+        cluster.has_event("WriteRefused", "data-c-3").await?;
+        cluster.resize(3).await?;
+        cluster.ready_within(MINUTE).await.map(drop)
     })
 }
 

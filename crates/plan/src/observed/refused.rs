@@ -339,6 +339,38 @@ mod tests {
     }
 
     #[test]
+    fn whoever_changes_a_field_back_is_named() {
+        let mut undone = Refused {
+            wish: Wish {
+                kind: Kind::StatefulSet,
+                name: "c".to_owned(),
+                field: Some(".spec.replicas".to_owned()),
+                body: 0,
+                template: None,
+            },
+            answer: Answer::Written,
+            manager: Some("keda".to_owned()),
+            since: Timestamp::UNIX_EPOCH,
+            tries: 3,
+            retry_at: Timestamp::UNIX_EPOCH,
+        };
+        assert!(undone.is_told());
+        let text = undone.describe();
+        assert!(
+            text.contains(".spec.replicas, by the field manager keda"),
+            "{text}"
+        );
+        undone.manager = None;
+        let text = undone.describe();
+        assert!(
+            text.contains(".spec.replicas, most likely by an admission webhook"),
+            "{text}"
+        );
+        undone.tries = 2;
+        assert!(!undone.is_told(), "the caches may be behind");
+    }
+
+    #[test]
     fn long_words_are_cut_between_characters() {
         let words = "ä".repeat(WORDS + 1);
         assert_eq!(shortened(&words).chars().count(), WORDS + 1);

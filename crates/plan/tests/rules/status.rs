@@ -6,7 +6,7 @@ use api::v1alpha1::status::Phase;
 use api::{EtcdClusterStatus, Reason};
 use gate::State;
 use manifests::Kind;
-use plan::observed::{Answer, Attempt, Process, Wish, quorum};
+use plan::observed::{Answer, Attempt, Process, Refusals, Wish, quorum};
 use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Observed, Step, decide};
 use proptest::prelude::*;
@@ -310,6 +310,34 @@ fn attempt(answer: Answer) -> Attempt {
         answer,
         manager: None,
     }
+}
+
+#[test]
+fn a_write_that_is_refused_is_told_when_it_begins_and_for_as_long_as_it_lasts() {
+    let mut observed = three([Slot::voter(); 3]);
+    let quota = attempt(Answer::Refused("exceeded quota".to_owned()));
+    let outcome = Outcome::Applied(vec![quota.clone()]);
+    let begins = report(&observed, &outcome, Some(Phase::Running));
+    let mut memory = Refusals::default();
+    memory.note(observed.now, std::slice::from_ref(&quota));
+    memory.sort(&mut observed, vec![quota.wish]);
+    let lasts = shown(&observed, Phase::Running);
+    for told in [&begins, &lasts] {
+        for words in [
+            "Degraded True WriteRefused",
+            "Service db-nodeport",
+            "exceeded quota",
+        ] {
+            assert!(told.contains(words), "{words}\n{told}");
+        }
+    }
+    let event = "Warning WriteRefused";
+    assert!(
+        begins.contains(event) && !lasts.contains(event),
+        "{begins}\n{lasts}"
+    );
+    assert!(lasts.contains("Ready False WriteRefused"), "{lasts}");
+    assert!(lasts.contains("Available True"), "{lasts}");
 }
 
 fn outcomes() -> impl Strategy<Value = Outcome> {
