@@ -1,7 +1,6 @@
 //! Every test of the rules in one binary: it is linked once, and its tests run side by side whatever file they are in.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "test code: a failure is the point"
