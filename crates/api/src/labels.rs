@@ -16,6 +16,8 @@ pub const VERSION: &str = "app.kubernetes.io/version";
 pub const CLUSTER: &str = "etcd.etcd.io/cluster";
 /// UID of the `EtcdCluster` that a claim was made for, or that resumed it.
 pub const CLUSTER_UID: &str = "etcd.etcd.io/cluster-uid";
+/// On a claim: which data it belongs to, as JSON ([`crate::Lineage`]).
+pub const LINEAGE_ANNOTATION: &str = "etcd.etcd.io/lineage";
 /// Value of [`MANAGED_BY`], and the operator's field manager.
 pub const OPERATOR: &str = "etcd-operator";
 /// Set by the predecessor on every object; ours never sets it, and takes it off when the object goes.

@@ -6,6 +6,7 @@ pub mod crd;
 pub mod image;
 pub mod intent;
 pub mod labels;
+pub mod lineage;
 pub mod names;
 pub mod quantity;
 pub mod rules;
@@ -14,6 +15,7 @@ pub mod version;
 
 pub use conditions::{ConditionType, Reason};
 pub use intent::ClusterIntent;
+pub use lineage::Lineage;
 pub use quantity::Quantity;
 pub use v1alpha1::cluster::{EtcdCluster, EtcdClusterSpec, EtcdClusterStatus};
 pub use version::EtcdVersion;

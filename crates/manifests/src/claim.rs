@@ -16,8 +16,17 @@ use crate::{Owner, owner_reference};
 
 /// The claim of one ordinal. Owned by the cluster only if it shall be deleted with it, so that
 /// Kubernetes keeps or deletes it even when the operator is gone first.
-pub(crate) fn build(owner: &Owner, intent: &ClusterIntent, ordinal: u32) -> PersistentVolumeClaim {
+pub(crate) fn build(
+    owner: &Owner,
+    intent: &ClusterIntent,
+    ordinal: u32,
+    lineage: Option<&String>,
+) -> PersistentVolumeClaim {
     let mut claim = build_template(owner, intent);
+    if let Some(lineage) = lineage {
+        let annotations = claim.metadata.annotations.get_or_insert_default();
+        annotations.insert(labels::LINEAGE_ANNOTATION.to_owned(), lineage.clone());
+    }
     claim.metadata.name = Some(names::claim(&owner.name, ordinal));
     claim.metadata.namespace = Some(owner.namespace.clone());
     claim

@@ -47,6 +47,8 @@ pub struct Shape {
     pub closing: bool,
     /// Ordinals whose claims are ours to make and label.
     pub claims: Vec<u32>,
+    /// By ordinal: which data a claim belongs to.
+    pub lineage: BTreeMap<u32, String>,
     /// What pods are made from.
     pub template: Template,
     /// Data of an earlier life than this is held back.
@@ -166,7 +168,8 @@ pub fn build_objects(
         object(Kind::PodDisruptionBudget, name, &pdb::build(owner, shape))?,
     ];
     for ordinal in &shape.claims {
-        let claim = claim::build(owner, intent, *ordinal);
+        let lineage = shape.lineage.get(ordinal);
+        let claim = claim::build(owner, intent, *ordinal, lineage);
         objects.push(object(
             Kind::PersistentVolumeClaim,
             &api::names::claim(name, *ordinal),

@@ -29,6 +29,7 @@ fn shape(replicas: u32) -> Shape {
         min_available: replicas / 2 + 1,
         client_service: true,
         claims: (0..replicas).collect(),
+        lineage: BTreeMap::new(),
     }
 }
 

@@ -48,6 +48,8 @@ const RULES: &[Rule] = &[
     former_objects,
     // No cluster is formed around objects of another owner. One that has formed goes on without them.
     foreign_objects,
+    // What a lost status said of the data is written into it again before anything rests on it.
+    recall,
     // What an earlier operator runs is known by what its members say.
     adopt::decide,
     // Nothing is written to a StatefulSet that is on its way out.
@@ -106,6 +108,14 @@ fn paused(observed: &Observed) -> Option<Decision> {
         ),
         requeue: SETTLED,
         forbidden: None,
+    })
+}
+
+fn recall(observed: &Observed) -> Option<Decision> {
+    let cluster = &observed.cluster;
+    cluster.recalled.then(|| {
+        let why = "the status was wiped, or is older than the claims: what they say of the data is written into it again";
+        Decision::act(Step::Latch(cluster.latched.clone()), Reason::Resuming, why)
     })
 }
 

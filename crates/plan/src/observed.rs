@@ -19,7 +19,7 @@ use api::intent::InvalidSpec;
 use api::v1alpha1::status::{
     BootstrapIntent, HangIntent, JoinIntent, KnownVoter, RecoveryIntent, RetireIntent, TrialIntent,
 };
-use api::{ClusterIntent, EtcdVersion, names};
+use api::{ClusterIntent, EtcdVersion, Lineage, names};
 use gate::{Grant, Report};
 use jiff::Timestamp;
 
@@ -85,6 +85,8 @@ pub struct Cluster {
     pub target: Option<Target>,
     /// What was written down before a side effect.
     pub latched: Latched,
+    /// The status says less than that: it was wiped or is an older one, and the claims told the rest.
+    pub recalled: bool,
 }
 
 /// The part of the status that is memory, not report.
@@ -164,6 +166,8 @@ pub struct Claim {
     pub class: Option<String>,
     /// Why there is no volume behind it any more.
     pub lost: Option<String>,
+    /// Which data it belongs to, as it was last written on it.
+    pub lineage: Option<Lineage>,
 }
 
 /// A pod.

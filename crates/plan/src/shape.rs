@@ -23,7 +23,9 @@ pub fn decide_shape(observed: &Observed) -> Option<Shape> {
         .flat_map(MemberList::voters)
         .count();
     let voters = voters.max(usize::try_from(size).unwrap_or(usize::MAX));
+    let claims = claims(observed, replicas);
     Some(Shape {
+        lineage: observed.lineages(&claims),
         replicas,
         // A single member can only be drained by stopping it, so its budget lets that happen.
         min_available: if voters <= 1 {
@@ -36,7 +38,7 @@ pub fn decide_shape(observed: &Observed) -> Option<Shape> {
         client_service: observed.cluster.latched.cluster_id.is_some()
             && !observed.cluster.latched.ending,
         closing: observed.cluster.latched.ending,
-        claims: claims(observed, replicas),
+        claims,
         template: template(observed),
         fence: observed.cluster.latched.fence,
         floors: floors(observed),

@@ -33,6 +33,12 @@ pub enum Outcome {
     Applied(Vec<Attempt>),
 }
 
+/// The status, if it speaks of this very object: one that was restored with another is no memory of it.
+pub fn of_object<'a>(status: &'a EtcdClusterStatus, uid: &str) -> Option<&'a EtcdClusterStatus> {
+    let other = status.object_uid.as_ref().is_some_and(|of| of != uid);
+    (!other).then_some(status)
+}
+
 /// The memory in a status.
 pub fn latched(status: &EtcdClusterStatus) -> Latched {
     Latched {
@@ -151,6 +157,7 @@ pub fn decide_status(
             .collect(),
         version: members::lowest_version(observed).or_else(|| old.version.clone()),
         observed_generation: Some(cluster.generation),
+        object_uid: Some(cluster.uid.clone()),
         ..with_latched(old, &done(observed, decision, outcome))
     };
     if new == *old {

@@ -194,6 +194,8 @@ pub struct Claim {
     pub capacity: u64,
     /// The node that the volume is tied to, once it is.
     pub node: Option<String>,
+    /// What was written on it of the data that it belongs to.
+    pub lineage: String,
     /// What is on the volume.
     pub volume: Volume,
 }

@@ -51,6 +51,9 @@ pub struct EtcdClusterStatus {
     /// Generation of the spec that this status speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// UID of the object that this status speaks of. A status that was restored under another one is not believed.
+    #[serde(rename = "objectUID", default, skip_serializing_if = "Option::is_none")]
+    pub object_uid: Option<String>,
     /// Who votes, as last listed; kept while nobody can be asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub voters: Vec<KnownVoter>,

@@ -85,6 +85,17 @@ fn three_members_become_five_and_three_again_and_clients_hardly_notice() -> Play
             cluster.ready_within(MINUTE * 2).await?;
             check_truth(&cluster, size, "3.6.16").await?;
         }
+        // An edit that is taken back at once leaves no claim.
+        for size in [7_u32, 3] {
+            let patch = format!(r#"{{"spec":{{"size":{size}}}}}"#);
+            stage.commands.patch("c", &patch).await?.accepted()?;
+        }
+        until("every claim has a member", MINUTE * 2, || async {
+            let claims = stage.list::<PersistentVolumeClaim>().await?;
+            Ok(claims.len() == 3)
+        })
+        .await?;
+        cluster.ready().await?;
         load.finish().await?.assert_gap(LIMIT)
     })
 }

@@ -17,7 +17,7 @@ mod whose;
 use std::collections::BTreeMap;
 
 use api::intent::InvalidSpec;
-use api::{ClusterIntent, EtcdCluster, labels};
+use api::{ClusterIntent, EtcdCluster, EtcdClusterStatus, labels};
 use kube::ResourceExt;
 use plan::Observed;
 use plan::observed::{Cluster, Etcd, parse_id};
@@ -38,7 +38,9 @@ use crate::context::Context;
 pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, Error> {
     let (namespace, name) = place(cluster);
     let claims = kubernetes::claims(cluster, ctx);
-    let latched = status::latched(&cluster.status.clone().unwrap_or_default());
+    let uid = cluster.uid().unwrap_or_default();
+    let known = own_status(cluster, &uid);
+    let latched = status::latched(&known.cloned().unwrap_or_default());
     // How many pods there are bears on how many there should be.
     let objects = template::describe_set(cluster, ctx);
     let (intent, target) = match read_spec(cluster) {
@@ -57,7 +59,7 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         cluster: Cluster {
             name,
             namespace,
-            uid: cluster.uid().unwrap_or_default(),
+            uid,
             generation: cluster.metadata.generation.unwrap_or_default(),
             deleting: cluster.metadata.deletion_timestamp.is_some(),
             held_by_predecessor: cluster
@@ -69,7 +71,8 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
                 .annotations()
                 .get(labels::RECOVER_ANNOTATION)
                 .and_then(|id| parse_id(id.trim())),
-            dark_since: cluster.status.as_ref().and_then(status::dark_since),
+            dark_since: known.and_then(status::dark_since),
+            recalled: false,
             intent,
             target,
             latched,
@@ -80,7 +83,7 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         homes: BTreeMap::new(),
         etcd: Etcd::default(),
     };
-    observed.recall_fence();
+    observed.recall();
     upkeep::look(&mut observed, ctx);
     let budget = Budget::begin();
     members::look(&mut observed, cluster, ctx, &budget).await;
@@ -92,6 +95,11 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
     classes::look(&mut observed, cluster, ctx).await;
     objects::look(&mut observed, cluster, ctx)?;
     Ok(observed)
+}
+
+/// The status, unless it speaks of another object of this name.
+fn own_status<'a>(cluster: &'a EtcdCluster, uid: &str) -> Option<&'a EtcdClusterStatus> {
+    status::of_object(cluster.status.as_ref()?, uid)
 }
 
 /// What the object asks for, with what its annotations add.

@@ -174,6 +174,7 @@ fn observed() -> Observed {
             paused: false,
             recover: None,
             dark_since: None,
+            recalled: false,
             target: ClusterIntent::parse(&cluster.spec)
                 .ok()
                 .map(|intent| plan::target::decide_target(&intent, &latched)),
@@ -192,6 +193,7 @@ fn observed() -> Observed {
                 expandable: None,
                 class: None,
                 lost: None,
+                lineage: None,
             },
         )]),
         pods: BTreeMap::from([(0, held())]),

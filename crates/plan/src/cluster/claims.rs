@@ -8,7 +8,7 @@ use api::v1alpha1::status::RetireIntent;
 use crate::cluster::replace::NO_MEMBER;
 use crate::cluster::shrink;
 use crate::decision::Decision;
-use crate::observed::{Claim, MemberList, Observed, quorum};
+use crate::observed::{Claim, MemberList, Observed, parse_id, quorum};
 
 /// What becomes of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +56,16 @@ pub fn fate(observed: &Observed, ordinal: u32, claim: &Claim) -> Option<Fate> {
     })
 }
 
-/// Nothing of another cluster can be on it: there never was one under this object.
-fn is_of_this_cluster(observed: &Observed, _: &Claim) -> bool {
+/// Nothing of another cluster can be on it: it says so itself, or there never was another one under this object.
+fn is_of_this_cluster(observed: &Observed, claim: &Claim) -> bool {
     let latched = &observed.cluster.latched;
-    latched.incarnation <= 1 && !latched.resumed
+    let lineage = claim.lineage.as_ref();
+    let written = lineage.and_then(|lineage| lineage.cluster_id.as_ref());
+    let incarnation = lineage.map_or(1, |lineage| lineage.incarnation);
+    match written.map(|id| parse_id(id)) {
+        Some(id) => id == latched.cluster_id,
+        None => incarnation == latched.incarnation && !latched.resumed,
+    }
 }
 
 /// Garbage is written down before it goes, like the claim of a member that leaves; and so is a claim that is kept and
@@ -67,6 +73,9 @@ fn is_of_this_cluster(observed: &Observed, _: &Claim) -> bool {
 pub(super) fn sweep(observed: &Observed, list: &MemberList) -> Option<Decision> {
     if observed.healthy_voters() < quorum(list.voters().count()) {
         return None;
+    }
+    if let Some(stuck) = release(observed) {
+        return Some(stuck);
     }
     observed.claims.iter().find_map(|(ordinal, claim)| {
         let member = observed.member_name(*ordinal);
@@ -98,6 +107,31 @@ pub(super) fn sweep(observed: &Observed, list: &MemberList) -> Option<Decision> 
             Reason::RemovingMember,
             why,
         ))
+    })
+}
+
+/// A claim is being deleted and a pod without a member still holds it, though nothing is written down of that: the status
+/// was wiped, or a person deleted it. The pod is made to go as that of a member that was replaced.
+fn release(observed: &Observed) -> Option<Decision> {
+    observed.own_list()?;
+    observed.claims.iter().find_map(|(ordinal, claim)| {
+        let pod = observed.pods.get(ordinal)?;
+        let unused = observed.member_of(*ordinal).is_none() && pod.serving().is_none();
+        let stuck = claim.ours && claim.terminating && unused && !is_written(observed, claim);
+        stuck.then(|| {
+            let replaced = "its claim is being deleted".to_owned();
+            let intent = RetireIntent {
+                member: observed.member_name(*ordinal),
+                member_id: NO_MEMBER.to_owned(),
+                claim_uid: claim.uid.clone(),
+                replaced: Some(replaced),
+            };
+            let why = format!(
+                "{} is being deleted, and the pod that holds it has no member",
+                api::names::claim(&observed.cluster.name, *ordinal)
+            );
+            shrink::write_down(observed, intent, Reason::ReplacingMember, why)
+        })
     })
 }
 

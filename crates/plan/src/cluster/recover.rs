@@ -18,7 +18,8 @@ use crate::cluster::{bootstrap, describe, patience};
 use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{Latched, NodeState, Observed, Pod, Process, Serving, format_id, parse_id};
 
-use evidence::{is_gone_for_good, is_proved};
+pub(super) use evidence::is_gone_for_good;
+use evidence::is_proved;
 use excuse::{excused, is_excused, is_homeless};
 
 /// Seconds for which a cluster must have been dark before the operator goes on by itself.

@@ -1,12 +1,15 @@
 //! Data that an earlier object of this name kept: looked at on every volume before anything is
 //! decided, then taken over as a whole. Never a reason to start over beside it.
 
+use std::collections::BTreeSet;
+
 use api::Reason;
-use gate::{Action, Grant, State};
+use gate::{Action, Grant, Report, State};
 
 use crate::cluster::patience;
+use crate::cluster::recover::is_gone_for_good;
 use crate::decision::{Decision, Step};
-use crate::observed::{Observed, Pod, format_id, parse_id};
+use crate::observed::{Observed, Pod, parse_id};
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     if observed.cluster.latched.cluster_id.is_some() {
@@ -19,7 +22,11 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     if begun || kept.is_empty() {
         return None;
     }
-    silent(observed, &kept).or_else(|| latch(observed, &kept))
+    silent(observed, &kept).or_else(|| match clusters(observed, &kept).as_slice() {
+        [] => fenced(observed, &kept),
+        [cluster_id] => Some(latch(observed, *cluster_id)),
+        _several => Some(refuse_several(observed, &kept)),
+    })
 }
 
 /// Ordinals whose volume was there before this object, or turned out to hold something.
@@ -46,43 +53,95 @@ fn silent(observed: &Observed, kept: &[u32]) -> Option<Decision> {
     ))
 }
 
-fn latch(observed: &Observed, kept: &[u32]) -> Option<Decision> {
-    let reports = || {
-        kept.iter()
-            .filter_map(|ordinal| observed.pods.get(ordinal)?.held())
-    };
-    let mut clusters: Vec<u64> = reports()
-        .filter(|report| matches!(report.state, State::OtherObject | State::Unidentified))
-        .filter_map(|report| parse_id(&report.data.as_ref()?.cluster_id))
-        .collect();
-    clusters.sort_unstable();
-    clusters.dedup();
-    match clusters.as_slice() {
-        [cluster_id] => {
-            let mut latched = observed.cluster.latched.clone();
-            latched.cluster_id = Some(*cluster_id);
-            latched.resumed = true;
-            let why = format!("taking over the data of cluster {cluster_id:x}, which was kept");
-            Some(Decision::act(Step::Latch(latched), Reason::Resuming, why))
+/// The clusters whose data can be taken over as it is.
+fn clusters(observed: &Observed, kept: &[u32]) -> Vec<u64> {
+    let found = reports(observed, kept)
+        .filter(|(_, report)| matches!(report.state, State::OtherObject | State::Unidentified));
+    distinct(found)
+}
+
+fn reports<'a>(
+    observed: &'a Observed,
+    ordinals: &'a [u32],
+) -> impl Iterator<Item = (u32, &'a Report)> {
+    let held = ordinals.iter();
+    held.filter_map(|ordinal| Some((*ordinal, observed.pods.get(ordinal)?.held()?)))
+}
+
+fn distinct<'a>(found: impl Iterator<Item = (u32, &'a Report)>) -> Vec<u64> {
+    let ids = found.filter_map(|(_, report)| parse_id(&report.data.as_ref()?.cluster_id));
+    let ids: BTreeSet<u64> = ids.collect();
+    ids.into_iter().collect()
+}
+
+fn latch(observed: &Observed, cluster_id: u64) -> Decision {
+    let mut latched = observed.cluster.latched.clone();
+    latched.cluster_id = Some(cluster_id);
+    latched.resumed = true;
+    let why = format!("taking over the data of cluster {cluster_id:x}, which was kept");
+    Decision::act(Step::Latch(latched), Reason::Resuming, why)
+}
+
+/// What is on a volume, in a few words.
+fn found(observed: &Observed, kept: &[u32]) -> String {
+    let found = reports(observed, kept).map(|(ordinal, report)| {
+        let name = api::names::claim(&observed.cluster.name, ordinal);
+        match &report.data {
+            Some(data) => format!(
+                "{name} has member {} of cluster {}, term {}, index {} ({})",
+                data.member_id, data.cluster_id, data.term, data.index, report.detail
+            ),
+            None => format!("{name}: {}", report.detail),
         }
-        [] if reports().all(|report| report.state == State::Empty) => None,
-        [] => {
-            let details: Vec<&str> = reports().map(|report| report.detail.as_str()).collect();
-            let why = format!(
-                "the volumes were there before this object and none can be used ({}): delete the claims to start over, or give the cluster another name",
-                details.join("; ")
-            );
-            Some(Decision::refuse(Reason::VolumeHeld, why))
-        }
-        several => {
-            let ids: Vec<String> = several.iter().map(|id| format_id(*id)).collect();
-            let why = format!(
-                "the volumes hold data of several clusters ({}): delete the claims that do not belong here",
-                ids.join(", ")
-            );
-            Some(Decision::refuse(Reason::VolumeHeld, why))
-        }
+    });
+    found.collect::<Vec<_>>().join("; ")
+}
+
+/// Data that a fence holds back, and nothing of what was made of it: quorum was being recovered when the status was
+/// lost. Which cluster that was is known by the volumes, once every one of them has been looked at; from there on the
+/// rules for lost quorum go on. Nothing begins beside data, and nobody is told to delete it.
+fn fenced(observed: &Observed, kept: &[u32]) -> Option<Decision> {
+    if reports(observed, kept).all(|(_, report)| report.state == State::Empty) {
+        return None;
     }
+    let held_back = reports(observed, kept).filter(|(_, report)| report.state == State::Fenced);
+    if let [lost] = distinct(held_back).as_slice() {
+        return Some(go_on_recovering(observed, *lost));
+    }
+    let why = format!(
+        "the volumes hold something, and none of it can be started as it is: {}. Nothing is deleted, and no cluster begins beside it. Bring back a volume that can be read, from a snapshot of the storage for instance; or keep these claims and create the cluster under another name",
+        found(observed, kept)
+    );
+    Some(Decision::refuse(Reason::VolumeHeld, why))
+}
+
+/// Nobody may go on with what is held back while another may have done so already.
+fn go_on_recovering(observed: &Observed, lost: u64) -> Decision {
+    let replicas = observed.objects.replicas.unwrap_or(0);
+    let unheard = (0..replicas).find(|ordinal| {
+        let pod = observed.pods.get(ordinal);
+        let heard = pod.is_some_and(|pod| pod.held().is_some() && !pod.is_granted());
+        !heard && !is_gone_for_good(observed, *ordinal)
+    });
+    let what = format!(
+        "the volumes hold cluster {lost:x} behind a fence: its quorum was being recovered when the status was lost"
+    );
+    if let Some(ordinal) = unheard {
+        let name = observed.member_name(ordinal);
+        let why = format!("{what}; waiting for {name} to show what its volume holds");
+        return Decision::wait(Reason::Resuming, why, patience(observed, ordinal));
+    }
+    let mut latched = observed.cluster.latched.clone();
+    latched.cluster_id = Some(lost);
+    Decision::act(Step::Latch(latched), Reason::Resuming, what)
+}
+
+fn refuse_several(observed: &Observed, kept: &[u32]) -> Decision {
+    let why = format!(
+        "the volumes hold data of several clusters: {}. Nothing is deleted or started. Give the EtcdCluster another name, or bind the volumes that do not belong here to claims of another name",
+        found(observed, kept)
+    );
+    Decision::refuse(Reason::VolumeHeld, why)
 }
 
 /// Every member of the cluster that was taken over may start, in any order: their data is theirs. So may one whose

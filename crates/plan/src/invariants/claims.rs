@@ -3,8 +3,9 @@
 use api::v1alpha1::cluster::Retention;
 use api::v1alpha1::status::RetireIntent;
 
+use super::facts::has_quorum;
 use super::{Violation, ensure};
-use crate::observed::{Latched, Observed, parse_id, quorum};
+use crate::observed::{Latched, Observed, parse_id};
 
 /// Written down is only what a confirmed member list leaves no member for, above the size, by the owner's policy, and
 /// what can hold nothing of another cluster.
@@ -40,6 +41,22 @@ fn check_unused(observed: &Observed, intent: &RetireIntent) -> Result<(), Violat
         deletes && spec.size > 0 && ordinal >= spec.size,
         Violation::NotAskedFor,
     )?;
-    let healthy = observed.healthy_voters() >= quorum(list.voters().count());
+    let lineage = claim.lineage.clone().unwrap_or_else(|| api::Lineage {
+        incarnation: 1,
+        ..api::Lineage::default()
+    });
+    let known = lineage.cluster_id.as_deref().and_then(parse_id);
+    // Before a cluster has formed nothing is on a claim, unless it was there before the object.
+    let unused = known.is_none() && !latched.resumed;
+    let this = known == latched.cluster_id || unused;
+    ensure(
+        this && lineage.incarnation <= latched.incarnation,
+        Violation::LastCopy,
+    )?;
+    ensure(
+        known.is_some() || lineage.incarnation == latched.incarnation,
+        Violation::LastCopy,
+    )?;
+    let healthy = has_quorum(observed, list);
     ensure(claim.ours && healthy, Violation::LastCopy)
 }

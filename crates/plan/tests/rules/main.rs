@@ -42,4 +42,5 @@ mod worlds_rollback;
 mod worlds_shrink;
 mod worlds_space;
 mod worlds_volumes;
+mod worlds_wiped;
 mod worlds_zones;

@@ -173,6 +173,7 @@ fn changes_the_founder(observed: &Observed) -> Option<Step> {
 /// Invariant 2: lets clients in at once.
 fn publishes_clients_early(observed: &Observed) -> Option<Step> {
     let shape = Shape {
+        lineage: std::collections::BTreeMap::new(),
         closing: false,
         template: manifests::Template::Live,
         replicas: 3,

@@ -1,6 +1,10 @@
 //! What becomes of claims, in the simulated Kubernetes and etcd.
 
+use api::Lineage;
 use api::v1alpha1::cluster::Retention;
+use plan::cluster::{Fate, fate};
+use plan::invariants::{self, Violation};
+use plan::{Step, decide};
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
 
@@ -127,4 +131,49 @@ fn sweeping_survives_every_fault_at_once() {
         settle(&mut run, &format!("seed {seed}"));
         assert_eq!(run.world.claims.len(), 5, "seed {seed}");
     }
+}
+
+#[test]
+fn a_claim_that_may_hold_another_clusters_data_is_kept() {
+    let mut run = settled(3, 6, 1);
+    run.world.resize(7);
+    run.turns(2);
+    run.world.resize(3);
+    let swept = (0..BOUND).find_map(|_| {
+        let look = run.look();
+        let step = decide(&look.observed).step;
+        let sweeps = matches!(&step, Step::Latch(new) if !new.retiring.is_empty());
+        run.turn();
+        sweeps.then_some((look.observed, step))
+    });
+    let (mut observed, step) = swept.unwrap();
+    let Step::Latch(new) = &step else {
+        panic!("{step:?}")
+    };
+    let intent = new.retiring.first().unwrap().clone();
+    let ordinal = api::names::ordinal("db", &intent.member).unwrap();
+    let judge = |observed: &plan::Observed| {
+        let claim = observed.claims.get(&ordinal).unwrap();
+        let mut latched = observed.cluster.latched.clone();
+        latched.retiring = vec![intent.clone()];
+        let checked = invariants::check(observed, &Step::Latch(latched));
+        (fate(observed, ordinal, claim), checked)
+    };
+    assert_eq!(judge(&observed), (Some(Fate::Garbage), Ok(())));
+    let of = |incarnation, id: Option<&str>| Lineage {
+        incarnation,
+        cluster_id: id.map(str::to_owned),
+        ..Lineage::default()
+    };
+    let kept = (Some(Fate::Kept), Err(Violation::LastCopy));
+    let claim = observed.claims.get_mut(&ordinal).unwrap();
+    claim.lineage = Some(of(1, Some("bad")));
+    assert_eq!(judge(&observed), kept, "it says so itself");
+    observed.cluster.latched.incarnation = 2;
+    let claim = observed.claims.get_mut(&ordinal).unwrap();
+    claim.lineage = Some(of(1, None));
+    assert_eq!(judge(&observed), kept, "made before the data started over");
+    let claim = observed.claims.get_mut(&ordinal).unwrap();
+    claim.lineage = None;
+    assert_eq!(judge(&observed), kept, "nothing is known of it");
 }

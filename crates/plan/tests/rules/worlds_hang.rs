@@ -1,4 +1,5 @@
 //! Stories of members that run and do not keep up, in the simulated Kubernetes and etcd.
+#![expect(clippy::panic, reason = "test code: a failure is the point")]
 
 use api::Reason;
 use api::v1alpha1::status::HangIntent;

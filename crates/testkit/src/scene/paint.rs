@@ -44,6 +44,7 @@ impl Scene {
                 paused: self.paused,
                 recover: self.dark.named(),
                 dark_since: self.dark.since(),
+                recalled: false,
                 target: Some(templates.target.clone()),
                 intent: Ok(self.intent()),
                 latched: self.latched(&templates),
@@ -390,6 +391,7 @@ impl Scene {
             expandable,
             class: Some("fixed".to_owned()),
             lost: (slot.fate == Fate::Lost).then(|| "the claim says Lost".to_owned()),
+            lineage: None,
         })
     }
 }

@@ -22,8 +22,8 @@ pub struct Killed;
 pub(crate) enum Written {
     /// `account`, `peer`, `budget` or `client`, with its content.
     Small(&'static str, u32),
-    /// A claim.
-    Claim(u32),
+    /// A claim, and which data it belongs to.
+    Claim(u32, String),
     /// The StatefulSet.
     Set(Set),
     /// Clients are let in no more.
@@ -34,7 +34,7 @@ impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Small(name, _) => write!(f, "{name}"),
-            Self::Claim(ordinal) => write!(f, "claim {ordinal}"),
+            Self::Claim(ordinal, _) => write!(f, "claim {ordinal}"),
             Self::Set(_) => write!(f, "StatefulSet"),
             Self::NoClient => write!(f, "client"),
         }
@@ -269,7 +269,10 @@ impl World {
             Written::Small("peer", 0),
             Written::Small("budget", shape.min_available),
         ];
-        all.extend(shape.claims.iter().map(|ordinal| Written::Claim(*ordinal)));
+        all.extend(shape.claims.iter().map(|ordinal| {
+            let lineage = shape.lineage.get(ordinal).cloned();
+            Written::Claim(*ordinal, lineage.unwrap_or_default())
+        }));
         all.push(Written::Set(self.wanted_set(observed, shape)));
         if shape.client_service {
             all.push(Written::Small("client", 0));
@@ -335,10 +338,10 @@ impl World {
                 .small
                 .get(name)
                 .is_some_and(|live| (&live.0, live.1) == (uid, *content)),
-            Written::Claim(ordinal) => self
+            Written::Claim(ordinal, lineage) => self
                 .claims
                 .get(ordinal)
-                .is_some_and(|claim| claim.cluster_uid == *uid),
+                .is_some_and(|claim| claim.cluster_uid == *uid && claim.lineage == *lineage),
             Written::Set(set) => self.own_set() == Some(set),
             Written::NoClient => !self.small.contains_key("client"),
         }
@@ -386,7 +389,7 @@ impl World {
                 (differs && (late || !seen)).then_some("the StatefulSet changed")
             }
             // One that was not seen is created, never taken over.
-            Written::Claim(ordinal) => {
+            Written::Claim(ordinal, _) => {
                 let unseen = !look.observed.claims.contains_key(ordinal);
                 (unseen && self.claims.contains_key(ordinal)).then_some("claim exists")
             }
@@ -405,9 +408,10 @@ impl World {
                 }
                 self.small.insert(name, (uid, content));
             }
-            Written::Claim(ordinal) => {
+            Written::Claim(ordinal, lineage) => {
                 self.make_claim(ordinal);
                 if let Some(claim) = self.claims.get_mut(&ordinal) {
+                    claim.lineage = lineage;
                     claim.cluster_uid = uid;
                 }
             }

@@ -59,6 +59,7 @@ impl World {
             requested: 10,
             capacity: 10,
             node: None,
+            lineage: String::new(),
             volume: Volume {
                 data: Some(data),
                 ..Volume::default()

@@ -157,6 +157,8 @@ impl Code<'_> {
     fn claim(&mut self, claim: &Claim) {
         self.name(&claim.uid);
         self.put(claim.terminating);
+        // What it says of members and pods is in the status as well.
+        self.put(api::Lineage::parse(&claim.lineage).map(|lineage| lineage.rank()));
         if let Some(node) = &claim.node {
             self.name(node);
             let state = self.world.nodes.get(node);

@@ -72,6 +72,7 @@ impl World {
                     requested,
                     capacity: requested,
                     node: None,
+                    lineage: String::new(),
                     volume,
                 },
             );

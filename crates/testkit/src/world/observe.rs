@@ -99,7 +99,7 @@ impl World {
         if !plan::cluster::has_answers(&observed) {
             observed.etcd.members = None;
         }
-        observed.recall_fence();
+        observed.recall();
         self.observe_hashes(&mut observed);
         let wishes = self.wishes(&observed);
         observed.objects.drifted = wishes.iter().map(ToString::to_string).collect();
@@ -113,7 +113,8 @@ impl World {
     }
 
     fn observe_cluster(&self) -> Cluster {
-        let latched = plan::status::latched(&self.object.status);
+        let known = plan::status::of_object(&self.object.status, &self.object.uid);
+        let latched = plan::status::latched(&known.cloned().unwrap_or_default());
         let wanted = self.intent();
         let (intent, target) = if self.object.invalid {
             let (spec, invalid) = (EtcdClusterSpec::default(), InvalidSpec::Size(4));
@@ -134,7 +135,8 @@ impl World {
             held_by_predecessor: false,
             paused: self.object.paused,
             recover: self.object.recover,
-            dark_since: plan::status::dark_since(&self.object.status),
+            dark_since: known.and_then(plan::status::dark_since),
+            recalled: false,
             target,
             intent,
             latched,
@@ -192,6 +194,7 @@ impl World {
                     expandable: Some(self.expandable),
                     class: None,
                     lost: None,
+                    lineage: api::Lineage::parse(&claim.lineage),
                 },
             )
         });

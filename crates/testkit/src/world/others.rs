@@ -68,6 +68,19 @@ impl World {
         self.wipe_status();
     }
 
+    /// A backup of the object is restored after it was deleted, with the status that it had: the same name, another UID.
+    pub fn restore_object(&mut self) {
+        let status = self.object.status.clone();
+        self.create_anew(self.object.size);
+        self.object.status = status;
+    }
+
+    /// Somebody restores a status that the object had earlier.
+    pub fn restore_status(&mut self, status: EtcdClusterStatus) {
+        self.object.status = status;
+        self.object.revision += 1;
+    }
+
     /// The container ends and will start again.
     pub fn crash(&mut self, ordinal: u32) {
         if let Some(pod) = self.pods.get_mut(&ordinal) {
@@ -198,6 +211,7 @@ impl World {
                 requested: 10,
                 capacity: 10,
                 node: None,
+                lineage: String::new(),
                 volume,
             },
         );

@@ -83,12 +83,13 @@ pub(super) fn wish(object: &Written, shape: &Shape) -> Wish {
         Written::Small("budget", _) => (Kind::PodDisruptionBudget, NAME.to_owned()),
         Written::Small("peer", _) => (Kind::Service, names::peer_service(NAME)),
         Written::Small(..) | Written::NoClient => (Kind::Service, names::client_service(NAME)),
-        Written::Claim(ordinal) => (Kind::PersistentVolumeClaim, names::claim(NAME, *ordinal)),
+        Written::Claim(ordinal, _) => (Kind::PersistentVolumeClaim, names::claim(NAME, *ordinal)),
         Written::Set(_) => (Kind::StatefulSet, NAME.to_owned()),
     };
     let (body, template) = match object {
         Written::Small(_, content) => (content.to_string(), None),
-        Written::Claim(_) | Written::NoClient => (String::new(), None),
+        Written::Claim(_, lineage) => (lineage.clone(), None),
+        Written::NoClient => (String::new(), None),
         Written::Set(set) => {
             let (hash, how) = (&set.template.hash, shape.template);
             let body = format!("{} {hash} {how:?} {:?}", set.replicas, set.template.fence);

@@ -2,6 +2,8 @@
 
 use api::v1alpha1::cluster::Retention;
 
+use plan::observed::parse_id;
+
 use crate::world::World;
 
 impl World {
@@ -10,10 +12,15 @@ impl World {
         let object = &self.object;
         let deletes = object.when_scaled == Retention::Delete && object.size > 0;
         let status = &object.status;
-        let sure = status.cluster_id.is_some() && status.incarnation <= Some(1);
-        let sure = sure && status.resumed.is_none() && deletes;
+        let formed = status.cluster_id.as_deref().and_then(parse_id);
+        let sure = formed.is_some() && deletes;
         let unused = self.claims.iter().filter(|(ordinal, claim)| {
-            let ours = claim.cluster_uid == object.uid;
+            // What holds data of another cluster is for a person to give up.
+            let other = claim
+                .volume
+                .data
+                .filter(|data| Some(data.cluster) != formed);
+            let ours = claim.cluster_uid == object.uid && other.is_none();
             sure && ours && **ordinal >= object.size && !self.has_member(**ordinal)
         });
         unused.map(|(ordinal, _)| *ordinal).collect()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::v1alpha1::cluster::Retention;
-use api::{ClusterIntent, EtcdCluster, labels, names};
+use api::{ClusterIntent, EtcdCluster, Lineage, labels, names};
 use etcd::Target;
 use gate::GRANT_ANNOTATION;
 use jiff::Timestamp;
@@ -209,10 +209,16 @@ pub(super) fn claims(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Clai
                 expandable: None,
                 class: class(&claim),
                 lost: None,
+                lineage: lineage(&claim),
             };
             (ordinal, seen)
         });
     claims.collect()
+}
+
+fn lineage(claim: &PersistentVolumeClaim) -> Option<Lineage> {
+    let written = claim.annotations().get(labels::LINEAGE_ANNOTATION)?;
+    Lineage::parse(written)
 }
 
 fn requested(claim: &PersistentVolumeClaim) -> Option<u64> {

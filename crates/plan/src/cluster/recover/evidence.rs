@@ -119,7 +119,7 @@ pub(super) fn is_proved(observed: &Observed) -> bool {
 }
 
 /// This ordinal's data can never come back.
-pub(super) fn is_gone_for_good(observed: &Observed, ordinal: u32) -> bool {
+pub(in crate::cluster) fn is_gone_for_good(observed: &Observed, ordinal: u32) -> bool {
     why_gone(observed, ordinal).is_some()
 }
 

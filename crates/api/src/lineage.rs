@@ -1,0 +1,107 @@
+//! Which data a claim belongs to: the part of the memory that decides over data, written on every claim before it is
+//! needed. It travels with the volumes, so that a status that was wiped, or is older than they are, can be set right.
+
+use serde::{Deserialize, Serialize};
+
+use crate::v1alpha1::status::{BootstrapIntent, RecoveryIntent};
+
+/// Where the data of a cluster comes from. The value of the annotation `etcd.etcd.io/lineage`, as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lineage {
+    /// How often the data has started over, from 1.
+    pub incarnation: u64,
+    /// Who may found the cluster; on the claim of that member only, until the cluster has formed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap: Option<BootstrapIntent>,
+    /// ID of the etcd cluster, hexadecimal, once it has formed.
+    #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+    /// The data was taken over from an earlier object.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumed: bool,
+    /// Data of an earlier incarnation than this is held back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<u64>,
+    /// A recovery from lost quorum that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryIntent>,
+}
+
+impl Lineage {
+    /// Of two that were written at different times the later one has the higher rank: the incarnation only rises, and
+    /// within one a cluster is founded or recovered, and then has formed.
+    pub fn rank(&self) -> (u64, u8) {
+        let stage = match (&self.recovery, &self.cluster_id, &self.bootstrap) {
+            (None, Some(_), _) => 4,
+            (Some(recovery), ..) if recovery.survivor.is_some() => 3,
+            (Some(_), ..) => 2,
+            (None, None, Some(_)) => 1,
+            (None, None, None) => 0,
+        };
+        (self.incarnation, stage)
+    }
+
+    /// As it is written on a claim.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// As it is read from a claim; `None` for what no version of this operator wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1alpha1::status::Survivor;
+
+    #[test]
+    fn what_was_written_later_ranks_higher() {
+        let began = Lineage {
+            incarnation: 1,
+            ..Lineage::default()
+        };
+        let formed = Lineage {
+            cluster_id: Some("a".to_owned()),
+            ..began.clone()
+        };
+        let recovers = |survivor| Lineage {
+            incarnation: 2,
+            fence: Some(2),
+            recovery: Some(RecoveryIntent {
+                cluster_id: "a".to_owned(),
+                survivor,
+                excused: Vec::new(),
+            }),
+            ..formed.clone()
+        };
+        let chosen = Survivor {
+            member: "db-0".to_owned(),
+            claim_uid: "uid".to_owned(),
+        };
+        let lives_on = Lineage {
+            cluster_id: Some("b".to_owned()),
+            recovery: None,
+            ..recovers(None)
+        };
+        let all = [
+            began,
+            formed.clone(),
+            recovers(None),
+            recovers(Some(chosen)),
+            lives_on,
+        ];
+        assert!(
+            all.iter()
+                .map(Lineage::rank)
+                .is_sorted_by(|one, next| one < next)
+        );
+        for lineage in all {
+            assert_eq!(Lineage::parse(&lineage.to_text()), Some(lineage));
+        }
+        assert_eq!(Lineage::parse("nonsense"), None);
+    }
+}
