@@ -5,6 +5,7 @@ mod ask;
 mod dark;
 mod paint;
 mod upkeep;
+mod watched;
 
 use api::v1alpha1::cluster::Retention;
 use gate::State;
@@ -12,6 +13,7 @@ use gate::State;
 pub use dark::{Begun, Dark, FENCE, Word};
 use jiff::{SignedDuration, Timestamp};
 pub use upkeep::{Alarmed, Differs, Fill, QUOTA};
+pub use watched::{Logs, Stalls};
 
 /// The cluster in every scene.
 pub const CLUSTER: u64 = 0xc1;
@@ -153,6 +155,10 @@ pub struct Slot {
     pub differs: Differs,
     /// Data of an earlier life is held back in its pod.
     pub fenced: bool,
+    /// How it keeps up.
+    pub stalls: Stalls,
+    /// It was written down that it is restarted because it hangs: in this pod, or in an earlier one.
+    pub hung: For,
 }
 
 /// What is known of the node and the volume of an ordinal.
@@ -210,6 +216,8 @@ impl Slot {
             fill: Fill::Roomy,
             differs: Differs::Unasked,
             fenced: false,
+            stalls: Stalls::No,
+            hung: For::Nobody,
         }
     }
 
@@ -304,6 +312,14 @@ pub struct Scene {
     pub compacted: Option<u64>,
     /// What is known and written down of a lost quorum.
     pub dark: Dark,
+    /// Who votes is written down.
+    pub known: bool,
+    /// For so many seconds learners have been written down as such.
+    pub learning: Option<i64>,
+    /// Members are made to renew their logs.
+    pub renewing: bool,
+    /// What may be in the logs.
+    pub logs: Logs,
 }
 
 /// How far a trial got.
@@ -394,6 +410,10 @@ impl Scene {
             defragmenting: None,
             compacted: None,
             dark: Dark::default(),
+            known: false,
+            learning: None,
+            renewing: false,
+            logs: Logs::AsAsked,
         }
     }
 

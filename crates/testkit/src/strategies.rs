@@ -1,22 +1,28 @@
 //! Random observations: what can be seen, and much that cannot.
 
 mod slots;
+mod watched;
 
 use api::v1alpha1::cluster::Retention;
 use plan::Observed;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 
 use crate::scene::{Alarmed, Begun, Dark, For, HEAD, Made, Scene, Slot, Trial, Word};
 
 pub use slots::slot;
+pub use watched::hanging_scene;
 
-/// So many random scenes, or as many as `PROPTEST_CASES` asks for. `PROPTEST_RNG_SEED` makes them the same each time.
+/// So many random scenes, or as many as `PROPTEST_CASES` asks for. `PROPTEST_RNG_SEED` makes them the same each time. What
+/// fails is kept in `crates/plan/tests/proptest-regressions/` and tried first from then on.
 pub fn cases(usually: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok();
     ProptestConfig {
         cases: asked.and_then(|n| n.parse().ok()).unwrap_or(usually),
         max_global_rejects: 10_000_000,
-        failure_persistence: None,
+        failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel(
+            "proptest-regressions",
+        ))),
         ..ProptestConfig::default()
     }
 }
@@ -35,17 +41,25 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         1 => adopted_scene(),
         4 => upkeep_scene(),
         4 => dark_scene(),
+        3 => hanging_scene(),
     ];
     (
         scene,
         prop::bool::weighted(0.02),
         prop::bool::weighted(0.02),
+        watched::remembered(),
     )
-        .prop_map(|(scene, paused, drifted)| Scene {
-            paused,
-            drifted: drifted || scene.drifted,
-            ..scene
-        })
+        .prop_map(
+            |(scene, paused, drifted, (known, learning, renewing, logs))| Scene {
+                paused,
+                drifted: drifted || scene.drifted,
+                known,
+                learning,
+                renewing: renewing && scene.formed,
+                logs,
+                ..scene
+            },
+        )
 }
 
 fn sizes() -> impl Strategy<Value = u32> {

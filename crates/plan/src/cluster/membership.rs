@@ -242,22 +242,19 @@ fn add(observed: &Observed, list: &MemberList) -> Option<Decision> {
     Some(Decision::act(step, Reason::AddingMember, why))
 }
 
-/// A second learner only where every member is seen on 3.6 or later: the limit is enforced where entries
-/// are applied.
+/// A second learner only where every member is seen on 3.6 or later: etcd enforces the limit where it applies entries.
 fn has_room_for_a_learner(observed: &Observed, list: &MemberList) -> bool {
     list.learners().next().is_none() || many_learners(observed, list)
 }
 
+/// One that has not started yet will run what is proven.
 fn many_learners(observed: &Observed, list: &MemberList) -> bool {
-    let proven = observed.cluster.latched.proven.as_ref();
-    list.members.iter().all(|member| {
-        // One that has not started yet will run what is proven.
-        let version = match observed.serving_as(member.id) {
-            _ if member.is_unstarted() => proven.map(|proven| proven.version),
-            serving => serving.and_then(|serving| serving.version),
-        };
-        version.is_some_and(EtcdVersion::allows_many_learners)
-    })
+    let latched = &observed.cluster.latched;
+    let proven = latched.proven.as_ref().map(|proven| proven.version);
+    let seen = |m: &Member| observed.serving_as(m.id)?.version;
+    let version = |m: &Member| if m.is_unstarted() { proven } else { seen(m) };
+    let mut versions = list.members.iter().map(version);
+    versions.all(|version| version.is_some_and(EtcdVersion::allows_many_learners))
 }
 
 /// One behind the other: members that start at the same instant wait for each other.

@@ -23,6 +23,7 @@ mod properties;
 mod properties_change;
 mod properties_dark;
 mod properties_space;
+mod properties_watched;
 mod remind;
 mod status;
 mod status_change;

@@ -5,15 +5,19 @@ use gate::State;
 use super::{Claimed, Does, For, Listed, Made, Scene, Slot, member_id};
 
 impl Slot {
-    /// Healthy in the sense of the design: known to serve this cluster, and to follow a leader.
+    /// Healthy in the sense of the design: known to serve this cluster, to follow a leader, and not to hang.
     pub fn takes_part(&self) -> bool {
-        matches!(self.does, Does::Serves | Does::Lags)
+        matches!(self.does, Does::Serves | Does::Lags) && !self.hangs()
     }
 
-    /// It waits on a volume without data that can be read, or on one that was exchanged for another.
+    /// It waits on a volume without data that can be read, with less than it had, or that was exchanged for another.
     pub fn is_blank(&self) -> bool {
         let exchanged = self.does == Does::WaitsWithStranger && self.claim == Claimed::Ours;
-        matches!(self.does, Does::Waits(State::Empty | State::Damaged)) || exchanged
+        let blank = matches!(
+            self.does,
+            Does::Waits(State::Empty | State::Damaged | State::RolledBack)
+        );
+        blank || exchanged
     }
 
     /// Kubernetes says that its container cannot start, and nobody says otherwise.

@@ -154,8 +154,8 @@ impl Scene {
     fn latched(&self, templates: &Templates) -> Latched {
         let joins = self.each().filter(|(_, slot)| slot.join != For::Nobody);
         Latched {
-            voters: Vec::new(),
-            learners: BTreeMap::new(),
+            voters: self.known_voters(),
+            learners: self.known_learners(),
             incarnation: self.dark.life(),
             bootstrap: self.founder.map(|(ordinal, wait)| BootstrapIntent {
                 member: names::member(NAME, ordinal),
@@ -191,14 +191,14 @@ impl Scene {
             }),
             trial: self.trial_intent(templates),
             storage: self.formed.then_some(SMALL),
-            log_line: self.formed.then_some(self.minor),
-            renewing: false,
+            log_line: self.log_line(),
+            renewing: self.renewing,
             ending: self.ending,
             fence: self.dark.fence(),
             recovery: self.dark.recovery(),
             compacted: self.compacted,
             defragmenting: self.defragmenting.map(|n| names::member(NAME, n)),
-            hung: Vec::new(),
+            hung: self.hung(),
         }
     }
 
@@ -236,7 +236,7 @@ impl Scene {
     /// The voter that leads in every scene.
     pub fn leader(&self) -> Option<u32> {
         self.each()
-            .find(|(_, s)| s.does == Does::Serves && s.listed == Listed::Voter)
+            .find(|(_, s)| s.does == Does::Serves && s.listed == Listed::Voter && !s.hangs())
             .map(|(ordinal, _)| ordinal)
     }
 
@@ -290,7 +290,7 @@ impl Scene {
                         .then(|| Told::first(Self::now() - SignedDuration::from_secs(slot.age))),
                     fence: slot.fenced.then_some(FENCE),
                     process: self.process((ordinal, slot), &ids, leader, templates),
-                    stall: None,
+                    stall: slot.stalls.stall(),
                 };
                 (ordinal, pod)
             });

@@ -79,7 +79,7 @@ pub enum Alarmed {
 
 impl Scene {
     /// Nothing answers, and it cannot come back: its node or volume is gone, or etcd ends of its data on a release that
-    /// serves elsewhere. Or the data of a majority says so.
+    /// serves elsewhere. Or the data of a majority says so, or it hangs again after a restart, or never got to a vote.
     pub fn is_dead(&self, ordinal: u32) -> bool {
         let slot = self.slot(ordinal);
         let observed = self.observed();
@@ -93,7 +93,8 @@ impl Scene {
         let same_release = slot.made == Made::AsAsked && next == Some(self.from);
         let ends = slot.fate == Fate::Broken && (on_proven || same_release);
         let silent = matches!(slot.does, Does::Absent | Does::Unknown);
-        silent && (slot.fate.is_final() || ends) || self.is_outvoted(ordinal)
+        let vain = slot.hangs_again() || self.is_late(ordinal);
+        silent && (slot.fate.is_final() || ends) || self.is_outvoted(ordinal) || vain
     }
 
     /// A majority of all voters has one hash, and this voter another.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::scene::{Claimed, Differs, Does, Fate, Fill, For, Listed, Made, Sized, Slot};
 
-const DOES: [Does; 14] = [
+const DOES: [Does; 15] = [
     Does::Absent,
     Does::Unknown,
     Does::Waits(State::Empty),
@@ -14,6 +14,7 @@ const DOES: [Does; 14] = [
     Does::Waits(State::Unidentified),
     Does::Waits(State::Mismatch),
     Does::Waits(State::Damaged),
+    Does::Waits(State::RolledBack),
     Does::WaitsWithStranger,
     Does::Starts,
     Does::Serves,
