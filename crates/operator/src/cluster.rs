@@ -143,6 +143,7 @@ fn log(decision: &Decision, outcome: &Outcome) {
             Step::Nothing | Step::Wait | Step::Refuse => {}
             Step::Release
             | Step::ApplyObjects(_)
+            | Step::RestoreTemplate(_)
             | Step::Latch(_)
             | Step::Grant { .. }
             | Step::AddLearner { .. }
@@ -186,6 +187,7 @@ fn name(step: &Step) -> &'static str {
         Step::Refuse => "Refuse",
         Step::Release => "Release",
         Step::ApplyObjects(_) => "ApplyObjects",
+        Step::RestoreTemplate(_) => "RestoreTemplate",
         Step::Latch(_) => "Latch",
         Step::Grant { .. } => "Grant",
         Step::AddLearner { .. } => "AddLearner",

@@ -32,7 +32,7 @@ pub use rollout::is_changing;
 
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{Answer, Observed, Process};
-use crate::shape::decide_shape;
+use crate::shape::{decide_shape, restoring};
 
 /// A rule answers, or leaves the question to the next.
 type Rule = fn(&Observed) -> Option<Decision>;
@@ -98,17 +98,28 @@ fn deletion(observed: &Observed) -> Option<Decision> {
     })
 }
 
+/// The only write is to bring the proven template back where another one is tried: a pause may last for days, and every pod
+/// that is recreated meanwhile would meet it. The trial goes on after the pause.
 fn paused(observed: &Observed) -> Option<Decision> {
-    observed.cluster.paused.then(|| Decision {
-        step: Step::Nothing,
-        reason: Reason::Paused,
-        why: format!(
-            "the annotation {} is set: nothing is changed until it is taken off",
-            api::labels::PAUSED_ANNOTATION
-        ),
-        requeue: SETTLED,
-        forbidden: None,
-    })
+    let why = format!(
+        "the annotation {} is set: nothing is changed until it is taken off",
+        api::labels::PAUSED_ANNOTATION
+    );
+    let decision = match restoring(observed) {
+        Some(shape) => {
+            let why =
+                format!("{why}; the StatefulSet gets back the template that the members run on");
+            Decision::act(Step::RestoreTemplate(shape), Reason::Paused, why)
+        }
+        None => Decision {
+            step: Step::Nothing,
+            reason: Reason::Paused,
+            why,
+            requeue: SETTLED,
+            forbidden: None,
+        },
+    };
+    observed.cluster.paused.then_some(decision)
 }
 
 fn recall(observed: &Observed) -> Option<Decision> {

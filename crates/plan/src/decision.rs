@@ -26,6 +26,8 @@ pub enum Step {
     Release,
     /// Write the objects that are missing or differ.
     ApplyObjects(Shape),
+    /// Bring the proven template back into the StatefulSet, and write nothing else.
+    RestoreTemplate(Shape),
     /// Write down what is about to be done, or has been found out for good.
     Latch(Latched),
     /// Let a pod through the gate.

@@ -153,6 +153,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         | Step::Refuse
         | Step::Release
         | Step::ApplyObjects(_)
+        | Step::RestoreTemplate(_)
         | Step::MoveLeader { .. }
         | Step::DeleteClaim { .. }
         | Step::FreePod { .. }

@@ -93,6 +93,7 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
             ensure(formed || !shape.client_service, Violation::ClientsTooEarly)?;
             change::check_template(observed, shape.template)
         }
+        Step::RestoreTemplate(shape) => change::check_restore(observed, shape.template),
         Step::Latch(new) => check_latch(observed, new),
         Step::Grant {
             ordinal,

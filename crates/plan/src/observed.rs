@@ -386,12 +386,6 @@ impl Observed {
             && self.hangs(member).is_none()
     }
 
-    /// Somebody who answers follows a leader.
-    pub fn is_led(&self) -> bool {
-        let mut serving = self.pods.values().filter_map(Pod::serving);
-        serving.any(|serving| serving.leader != 0)
-    }
-
     /// Its pod is gone or going, or it is being defragmented, whatever still answers from it. Of strangers nothing is known.
     pub fn is_away(&self, member: &Member) -> bool {
         self.ordinal_of(member).is_some_and(|ordinal| {

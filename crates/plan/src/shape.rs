@@ -45,6 +45,30 @@ pub fn decide_shape(observed: &Observed) -> Option<Shape> {
     })
 }
 
+/// What brings the proven template back into the StatefulSet while nothing else is to be written; `None` where it is there,
+/// or cannot be had. The data of a single member follows what it tries at once, so that there is no way back for it.
+pub(crate) fn restoring(observed: &Observed) -> Option<Shape> {
+    let (latched, objects) = (&observed.cluster.latched, &observed.objects);
+    let proven = latched
+        .proven
+        .as_ref()
+        .filter(|_| latched.cluster_id.is_some())?;
+    let live = objects.template.as_ref()?;
+    let kept = objects.kept_template.as_ref() == Some(&proven.template);
+    let replicas = objects.replicas.filter(|_| !is_alone(observed))?;
+    let shape = decide_shape(observed)?;
+    (kept && *live != proven.template).then_some(Shape {
+        replicas,
+        template: Template::Kept,
+        ..shape
+    })
+}
+
+/// There is no other pod.
+fn is_alone(observed: &Observed) -> bool {
+    observed.pods.len() <= 1 && observed.objects.replicas == Some(1)
+}
+
 /// How far members are known to have come.
 fn floors(observed: &Observed) -> BTreeMap<String, u64> {
     let voters = observed.cluster.latched.voters.iter();
@@ -108,9 +132,12 @@ fn is_being_tried(observed: &Observed) -> bool {
     let proven = cluster.latched.proven.as_ref();
     let untried = proven.is_none_or(|proven| proven.template != trial.template);
     let readable = proven.is_none_or(|proven| versions::may_be_read(observed, proven));
+    // A pod that its node does not end keeps the template there for as long, and others could meet it.
+    let stuck = ordinal
+        .is_some_and(|n| pod.is_some_and(|p| p.terminating) && !observed.is_on_a_live_node(n));
     // Where there is no other pod, nobody else can meet it; and the data of a single member follows it at once.
-    let alone = observed.pods.len() <= 1 && observed.objects.replicas == Some(1);
-    trial.template == target.template && untried && readable && (!made || alone)
+    let tries = is_alone(observed) || (!made && !stuck);
+    trial.template == target.template && untried && readable && tries
 }
 
 /// As many pods as the spec asks for, and one for everything that already has a vote, or, while nobody can

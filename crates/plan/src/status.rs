@@ -217,7 +217,7 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
         (Step::Nothing, Reason::AsExpected) | (Step::Refuse, Reason::Refused) => Phase::Running,
         (_, Reason::Stopping) => Phase::Scaling,
         (Step::Refuse, _) => Phase::Failed,
-        (Step::Nothing, Reason::Paused) | (_, Reason::Adopting) => old.unwrap_or(Phase::Creating),
+        (_, Reason::Paused | Reason::Adopting) => old.unwrap_or(Phase::Creating),
         (_, Reason::EtcdUnreachable | Reason::QuorumLost) if !beginning => {
             dark(observed, status).unwrap_or(Phase::Failed)
         }

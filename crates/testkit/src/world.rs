@@ -215,6 +215,8 @@ pub struct Volume {
     pub stubborn: bool,
     /// No write to it ends: whoever runs on it hangs.
     pub stalled: bool,
+    /// GiB without which etcd ends, and a recovery fails: the disk is full.
+    pub needs: u64,
 }
 
 /// etcd's data: whose it is, and how long its log is. Logs of one cluster are prefixes of each other.
@@ -290,6 +292,8 @@ pub struct Process {
     pub view: Vec<Member>,
     /// It answers, and takes part in nothing.
     pub hung: bool,
+    /// The leader that it followed when it began to hang, and still names.
+    pub followed: Option<u64>,
 }
 
 /// An etcd cluster.

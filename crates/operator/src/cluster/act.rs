@@ -9,6 +9,7 @@ mod maintain;
 mod managers;
 mod members;
 mod release;
+mod restore;
 mod volumes;
 
 use api::EtcdCluster;
@@ -39,6 +40,7 @@ pub async fn act(
         Step::Nothing | Step::Wait | Step::Refuse => Outcome::Done,
         Step::Release => release::release(cluster, ctx).await,
         Step::ApplyObjects(shape) => apply::apply(cluster, observed, shape, ctx).await,
+        Step::RestoreTemplate(shape) => restore::restore(cluster, observed, shape, ctx).await,
         Step::Latch(latched) => latch::latch(cluster, observed, decision, latched, ctx).await,
         Step::Grant {
             ordinal,

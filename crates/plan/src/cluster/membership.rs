@@ -59,7 +59,7 @@ const RULES: &[Rule] = &[
     maintain::under_way,
     incomplete,
     storage::grow,
-    refused,
+    versions::refused,
     debug,
     shrink::departing,
     hang::forget,
@@ -69,15 +69,14 @@ const RULES: &[Rule] = &[
 ];
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
-    let recovering = recover::decide(observed);
-    if recovering.is_some() {
-        return recovering;
-    }
-    let Some(list) = &observed.etcd.members else {
-        return Some(rollout::revive(observed).unwrap_or_else(|| unreachable(observed)));
-    };
-    let answers = RULES.iter().filter_map(|rule| rule(observed, list));
-    first_allowed(observed, answers)
+    let decision = recover::decide(observed).or_else(|| match &observed.etcd.members {
+        None => Some(recover::without_a_list(observed).unwrap_or_else(|| unreachable(observed))),
+        Some(list) => {
+            let answers = RULES.iter().filter_map(|rule| rule(observed, list));
+            first_allowed(observed, answers)
+        }
+    })?;
+    Some(storage::grow_meanwhile(observed, decision))
 }
 
 /// What the members run on when nothing is written down of it: after data was taken over, or a status was lost.
@@ -231,7 +230,9 @@ fn add(observed: &Observed, list: &MemberList) -> Option<Decision> {
         let unlisted = observed.member_of(**ordinal).is_none();
         waits && unlisted && !pod.terminating && observed.can_be_found(pod)
     })?;
-    if observed.open_grant().is_some() || !has_room_for_a_learner(observed, list) {
+    // etcd adds a member only while every voter is connected, and what mends one that is not comes later.
+    let refused = rollout::has_stopped(observed, list) || observed.open_grant().is_some();
+    if refused || !has_room_for_a_learner(observed, list) {
         return None;
     }
     let step = Step::AddLearner {
@@ -469,16 +470,6 @@ fn left_behind(observed: &Observed, list: &MemberList, ordinal: u32) -> Option<D
         );
         Decision::wait(Reason::VolumeHeld, why, LATER)
     })
-}
-
-/// The release that the spec asks for cannot be reached from the one that runs.
-fn refused(observed: &Observed, _: &MemberList) -> Option<Decision> {
-    let target = observed.cluster.target.as_ref()?;
-    let reason = match target.invalid {
-        Some(_) => Reason::InvalidSpec,
-        None => Reason::Refused,
-    };
-    Some(Decision::refuse(reason, target.refused.clone()?))
 }
 
 /// The container for debugging joins a running pod; it is no reason to restart one.

@@ -3,9 +3,11 @@
 //! that no process of the old cluster can start any more; whoever of those that are left has the longest log founds
 //! another cluster on its data, under another token; and the others join it anew.
 
+mod advice;
 mod evidence;
 mod excuse;
 mod failed;
+mod mend;
 
 use api::Reason;
 use api::v1alpha1::cluster::OnQuorumLoss;
@@ -18,6 +20,7 @@ use crate::cluster::{bootstrap, describe, patience};
 use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{Latched, NodeState, Observed, Pod, Process, Serving, format_id, parse_id};
 
+pub(super) use advice::without_a_list;
 pub(super) use evidence::is_gone_for_good;
 use evidence::is_proved;
 use excuse::{excused, is_excused, is_homeless};
@@ -70,20 +73,10 @@ fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
         let why = format!("recovering from lost quorum: {}", account.tell());
         return Some(Decision::act(Step::Latch(latched), Reason::Recovering, why));
     }
-    // Members that may return are waited for without a word about giving them up.
-    (account.is_hopeless()).then(|| {
-        let command = format!(
-            "kubectl annotate etcdcluster -n {} {} {}={lost:x}",
-            observed.cluster.namespace,
-            observed.cluster.name,
-            api::labels::RECOVER_ANNOTATION
-        );
-        let why = format!(
-            "no quorum can return by itself: {}. Bring one of them back, or go on with what is left, and lose what only they had: {command}",
-            account.tell()
-        );
-        Decision::wait(Reason::QuorumLost, why, LATER)
-    })
+    // Members that may return are waited for without a word about giving them up; for how long, `advise` knows.
+    account
+        .is_hopeless()
+        .then(|| advice::where_it_is_proved(observed, &account, lost))
 }
 
 /// Pods would be made from the template of an earlier operator, whose etcd knows no gate.
@@ -124,6 +117,11 @@ fn is_left_to_us(observed: &Observed) -> bool {
     intent.is_ok_and(|intent| intent.on_quorum_loss == OnQuorumLoss::FromSurvivor)
 }
 
+/// No quorum has served for longer than any election takes.
+pub(super) fn is_no_election(observed: &Observed) -> bool {
+    is_dark_for(observed, BLINK)
+}
+
 fn is_dark_for(observed: &Observed, seconds: i64) -> bool {
     let since = observed.cluster.dark_since;
     since.is_some_and(|since| observed.now.duration_since(since).as_secs() >= seconds)
@@ -133,7 +131,8 @@ fn is_dark_for(observed: &Observed, seconds: i64) -> bool {
 fn go_on(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     begin_again(observed, recovery)
         .or_else(|| fence(observed))
-        .or_else(|| hear(observed))
+        .or_else(|| mend::call_off(observed))
+        .or_else(|| Some(mend::revive(observed, hear(observed)?)))
         .unwrap_or_else(|| found(observed, recovery))
 }
 
@@ -164,6 +163,8 @@ fn another_life(observed: &Observed, cluster_id: String) -> Latched {
             survivor: None,
             excused: excused(observed),
         }),
+        // Every pod is recreated, so that whatever one of them was to try would reach all of them.
+        trial: None,
         ..latched.clone()
     }
 }
@@ -335,8 +336,9 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
         );
         return Decision::wait(Reason::Recovering, why, LATER);
     };
-    if let Some(wait) = failed::wait(observed, ordinal, pod) {
-        return wait;
+    let mended = mend::restart(observed, ordinal, pod);
+    if let Some(next) = mended.or_else(|| failed::wait(observed, ordinal, pod)) {
+        return next;
     }
     if pod.is_granted() {
         let why = format!("{} founds another cluster on its data", survivor.member);

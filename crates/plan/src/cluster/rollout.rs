@@ -13,6 +13,7 @@ use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{Latched, Member, MemberList, Observed, Pod, Proven};
 
 pub(super) use revive::revive;
+pub(super) use spare::has_stopped;
 use spare::{is_well, restart};
 
 /// Members run on something else than is asked for, or somebody tries it.
@@ -244,6 +245,13 @@ fn pursue(
         if trial.template == proven.template {
             return None;
         }
+        if observed.pods.contains_key(&ordinal) && !observed.is_on_a_live_node(ordinal) {
+            let why = format!(
+                "the node of {} does not answer, so that its pod does not end: it does not try the change",
+                trial.member
+            );
+            return Some(latch(observed, None, None, &why));
+        }
         let why = format!("{} is being made anew to try the change", trial.member);
         return Some(rolling(observed, list, &why, SOON));
     };
@@ -320,12 +328,14 @@ fn next(observed: &Observed, list: &MemberList, template: &str) -> Option<Decisi
 fn announced(
     observed: &Observed,
     list: &MemberList,
-    mut candidates: impl Iterator<Item = u32>,
+    candidates: impl Iterator<Item = u32>,
     template: &str,
 ) -> Option<Decision> {
     if observed.is_refused_template(template) {
         return None;
     }
+    // A node that is silent ends no pod.
+    let mut candidates = candidates.filter(|ordinal| observed.is_on_a_live_node(*ordinal));
     let decision = candidates.find_map(|ordinal| restart(observed, list, ordinal))?;
     let Step::RestartPod { ordinal, uid } = &decision.step else {
         return Some(decision);
@@ -350,9 +360,10 @@ fn announced(
 
 fn choose(observed: &Observed, list: &MemberList, target: &str) -> Option<Decision> {
     let candidates = candidates(observed, list, target);
-    let mut members = candidates
-        .into_iter()
-        .filter(|ordinal| observed.member_of(*ordinal).is_some());
+    // A node that is silent ends no pod, and the template would have to wait for it in the StatefulSet.
+    let mut members = candidates.into_iter().filter(|ordinal| {
+        observed.member_of(*ordinal).is_some() && observed.is_on_a_live_node(*ordinal)
+    });
     let ordinal = members.next()?;
     let pod = observed.pods.get(&ordinal)?;
     let name = observed.member_name(ordinal);

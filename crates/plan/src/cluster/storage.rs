@@ -1,11 +1,45 @@
 //! Larger volumes: the claims first, as far as their class can, then the StatefulSet around its running pods, then
-//! etcd's quota, once every volume has grown.
+//! etcd's quota, once every volume has grown. A claim that grows disturbs nothing and may be the cure for a full disk, so
+//! that it waits for nothing; the rest waits until every member is well.
 
 use api::Reason;
 
 use crate::cluster::shrink;
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Claim, Latched, MemberList, Observed};
+
+/// Where a decision would be to wait, or to leave it to a person, claims are asked to grow first: what is waited for may
+/// be a member without room on its disk. Nothing else is held up if the API server refuses it.
+pub(super) fn grow_meanwhile(observed: &Observed, decision: Decision) -> Decision {
+    let reason = match &decision.step {
+        Step::Wait => decision.reason,
+        Step::Refuse => Reason::Expanding,
+        _acts => return decision,
+    };
+    growth(observed).map_or(decision, |growth| Decision { reason, ..growth })
+}
+
+/// The next claim that is smaller than is asked for and can grow, whoever answers.
+fn growth(observed: &Observed) -> Option<Decision> {
+    let wanted = observed
+        .cluster
+        .target
+        .as_ref()?
+        .intent
+        .storage
+        .size
+        .value()?;
+    let replicas = observed.objects.replicas?;
+    let (ordinal, claim) = observed.claims.range(..replicas).find(|(ordinal, claim)| {
+        let small = claim.requested.is_some_and(|size| size < wanted);
+        let stays = !claim.terminating && claim.lost.is_none() && observed.has_used(claim);
+        let leaves = observed
+            .leaving()
+            .any(|leaving| leaving.ordinal == **ordinal);
+        small && stays && !leaves && claim.expandable == Some(true)
+    })?;
+    Some(expand(observed, *ordinal, claim))
+}
 
 pub(super) fn grow(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let target = observed.cluster.target.as_ref()?;

@@ -21,6 +21,16 @@ pub(super) fn prepare(observed: &Observed, list: &MemberList, proven: &Proven) -
         })
 }
 
+/// The release that the spec asks for cannot be reached from the one that runs, or the spec makes no sense.
+pub(super) fn refused(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let target = observed.cluster.target.as_ref()?;
+    let reason = match target.invalid {
+        Some(_) => Reason::InvalidSpec,
+        None => Reason::Refused,
+    };
+    Some(Decision::refuse(reason, target.refused.clone()?))
+}
+
 /// Nobody joins while the logs are renewed: etcd lets nobody in who is newer than the line that it goes down to.
 pub(super) fn renewal(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let latched = &observed.cluster.latched;

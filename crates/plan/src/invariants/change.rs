@@ -40,9 +40,22 @@ pub(super) fn check_template(observed: &Observed, template: Template) -> Result<
         Template::Try => {
             let trial = latched.trial.as_ref().ok_or(Violation::Unproven)?;
             let target = target.ok_or(Violation::Unknown)?;
-            ensure(trial.template == target.template, Violation::Unproven)
+            ensure(trial.template == target.template, Violation::Unproven)?;
+            // A pod that does not end would keep it there for all others.
+            let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member);
+            let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+            let dead = facts::is_on_a_dead_node(observed, &trial.member);
+            let alone = observed.objects.replicas == Some(1);
+            let stuck = pod.is_some_and(|pod| pod.terminating) && dead && !alone;
+            ensure(!stuck, Violation::Unproven)
         }
     }
+}
+
+/// Only what is proven is brought back.
+pub(super) fn check_restore(observed: &Observed, template: Template) -> Result<(), Violation> {
+    ensure(template == Template::Kept, Violation::Unproven)?;
+    check_template(observed, template)
 }
 
 /// What is proven was seen to run.
@@ -112,6 +125,9 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
     if facts::cannot_start(pod) || (unformed && facts::has_never_run(pod)) {
         return Ok(());
     }
+    if latched.recovery.is_some() {
+        return check_mend(observed, pod);
+    }
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     let Some(member) = facts::member_of(observed, ordinal) else {
         return ensure(facts::has_never_run(pod), Violation::Unknown);
@@ -152,14 +168,31 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
     check_line(observed, &written.template)
 }
 
-/// Whoever is to try a template is written down only when its data can be read there.
+/// A pod of a recovery that runs no etcd: its agent waits behind the fence and was not let through. It is
+/// recreated only where another template is in force.
+fn check_mend(observed: &Observed, pod: &Pod) -> Result<(), Violation> {
+    let latched = &observed.cluster.latched;
+    ensure(pod.held().is_some(), Violation::Unknown)?;
+    let fenced = pod.fence.is_some() && pod.fence >= latched.fence;
+    ensure(fenced && !facts::is_granted(pod), Violation::OpenGrant)?;
+    let other = observed.objects.template.as_ref() != Some(&pod.template);
+    ensure(other, Violation::NotAskedFor)
+}
+
+/// A member is to try a template only on a node that answers, and only when its data can be read there.
 pub(super) fn check_trial(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     let new = new.trial.as_ref();
     let old = observed.cluster.latched.trial.as_ref();
     let new = new.filter(|new| {
         old.is_none_or(|old| (&old.member, &old.template) != (&new.member, &new.template))
     });
-    new.map_or(Ok(()), |new| check_line(observed, &new.template))
+    let Some(new) = new else {
+        return Ok(());
+    };
+    // On a silent node nothing ends and nothing starts: the template would wait for it in the StatefulSet.
+    let dead = facts::is_on_a_dead_node(observed, &new.member);
+    ensure(!dead, Violation::Unproven)?;
+    check_line(observed, &new.template)
 }
 
 /// One line of etcd at a time: up once the data has followed, down once etcd has prepared it and nothing can raise it.

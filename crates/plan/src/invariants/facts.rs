@@ -5,8 +5,8 @@
 use gate::{Action, Report, State};
 
 use crate::observed::{
-    Alarm, Claim, Member, MemberList, Observed, Pod, Process, Serving, Stall, Writes, parse_id,
-    quorum,
+    Alarm, Claim, Member, MemberList, NodeState, Observed, Pod, Process, Serving, Stall, Writes,
+    parse_id, quorum,
 };
 
 /// Seconds that a stall must last before a member is said to hang.
@@ -106,9 +106,26 @@ pub(super) fn leader(observed: &Observed) -> Option<u64> {
     followed().max_by_key(|id| (votes(*id), *id))
 }
 
-/// A process that answers follows a leader.
+/// A process that answers follows a leader, and has applied something or written to its disk in the last half minute.
 pub(super) fn is_led(observed: &Observed) -> bool {
-    leader(observed).is_some()
+    let stalls = |pod: &Pod| {
+        pod.stall.as_ref().is_some_and(|stall| {
+            let seconds = observed.now.duration_since(stall.since).as_secs();
+            seconds >= HANG_SECONDS && (stall.stuck || has_useless_disk(observed, stall))
+        })
+    };
+    let mut pods = observed.pods.values().filter(|pod| !stalls(pod));
+    pods.any(|pod| pod.serving().is_some_and(|serving| serving.leader > 0))
+}
+
+/// Its node is known not to end or start pods at present.
+pub(super) fn is_on_a_dead_node(observed: &Observed, name: &str) -> bool {
+    let ordinal = api::names::ordinal(&observed.cluster.name, name);
+    let home = ordinal.and_then(|ordinal| observed.homes.get(&ordinal));
+    home.is_some_and(|home| match home.state {
+        NodeState::Fine => false,
+        NodeState::Silent(_) | NodeState::OutOfService | NodeState::Deleted => true,
+    })
 }
 
 /// Ordinals whose member was added and let through, and has not been heard of since: no process, no other wait.

@@ -22,6 +22,7 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             ensure(asked || is_proved(observed), Violation::NotAskedFor)?;
             ensure(observed.cluster.dark_since.is_some(), Violation::Unknown)?;
             ensure(are_away(observed, &begun.excused, &[]), Violation::Unknown)?;
+            ensure(new.trial.is_none(), Violation::Unproven)?;
             let raised = new.incarnation > old.incarnation && new.fence == Some(new.incarnation);
             ensure(raised && begun.survivor.is_none(), Violation::Forgets)
         }
@@ -31,6 +32,7 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             if let (Some(lost), None) = (&before.survivor, &now.survivor) {
                 // Another one is chosen only where the first can never serve, and only in another life.
                 ensure(is_gone(observed, lost), Violation::SecondBootstrap)?;
+                ensure(new.trial.is_none(), Violation::Unproven)?;
                 let away = are_away(observed, &now.excused, &before.excused);
                 ensure(away, Violation::Unknown)?;
                 let raised = new.incarnation > old.incarnation;

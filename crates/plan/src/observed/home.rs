@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 
+use super::Observed;
+
 /// The node that a member depends on: its pod runs there, or its volume is tied to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
@@ -22,4 +24,13 @@ pub enum NodeState {
     OutOfService,
     /// There is no such node any more.
     Deleted,
+}
+
+impl Observed {
+    /// Nothing says that the node of an ordinal does not end or start pods at present. Nodes are asked for only where
+    /// nothing answers.
+    pub fn is_on_a_live_node(&self, ordinal: u32) -> bool {
+        let home = self.homes.get(&ordinal);
+        home.is_none_or(|home| home.state == NodeState::Fine)
+    }
 }

@@ -53,7 +53,12 @@ pub struct Stall {
 
 /// What was watched of the members of a cluster, by the UID of their pods.
 #[derive(Clone, Debug, Default)]
-pub struct Watch(BTreeMap<String, (Timestamp, Vitals)>);
+pub struct Watch {
+    /// Those that do not keep up with the others.
+    late: BTreeMap<String, (Timestamp, Vitals)>,
+    /// Those that name a leader while no quorum confirms a member list: since when their log has ended where it does.
+    idle: BTreeMap<String, (Timestamp, u64)>,
+}
 
 impl Vitals {
     /// It counts from the beginning again: another process runs in the same pod.
@@ -150,13 +155,14 @@ impl Watch {
     /// Takes note of a look, and says in it who stalls.
     pub fn note(&mut self, observed: &mut Observed, vitals: &BTreeMap<u32, Vitals>) {
         let uids: BTreeSet<&String> = observed.pods.values().map(|pod| &pod.uid).collect();
-        self.0.retain(|uid, _| uids.contains(uid));
+        self.late.retain(|uid, _| uids.contains(uid));
+        self.idle.retain(|uid, _| uids.contains(uid));
         let mut stalls = BTreeMap::new();
         for (ordinal, pod) in &observed.pods {
             match is_suspect(observed, *ordinal, pod) {
                 // Nothing was heard: nothing is learned, and nothing forgotten.
                 None => {}
-                Some(false) => drop(self.0.remove(&pod.uid)),
+                Some(false) => drop(self.late.remove(&pod.uid)),
                 Some(true) => {
                     let stall = vitals.get(ordinal).and_then(|seen| {
                         let head = head_beside(observed, *ordinal);
@@ -166,6 +172,7 @@ impl Watch {
                 }
             }
         }
+        stalls.extend(self.note_idle(observed));
         for (ordinal, stall) in stalls {
             if let Some(pod) = observed.pods.get_mut(&ordinal) {
                 pod.stall = Some(stall);
@@ -173,13 +180,42 @@ impl Watch {
         }
     }
 
+    /// A member whose raft has stopped answers what it has in memory, and names the leader that it had. Where it confirms no
+    /// member list and its log does not grow, there is no leader.
+    fn note_idle(&mut self, observed: &Observed) -> BTreeMap<u32, Stall> {
+        if observed.etcd.members.is_some() {
+            self.idle.clear();
+            return BTreeMap::new();
+        }
+        let pods = observed.pods.iter().filter_map(|(ordinal, pod)| {
+            let led = pod.serving().filter(|serving| serving.leader != 0);
+            let Some(serving) = led else {
+                self.idle.remove(&pod.uid);
+                return None;
+            };
+            let seen = (observed.now, serving.raft_index);
+            let began = self.idle.entry(pod.uid.clone()).or_insert(seen);
+            if began.1 != serving.raft_index {
+                *began = seen;
+            }
+            let stall = Stall {
+                since: began.0,
+                stuck: true,
+                log: None,
+                database: None,
+            };
+            stall.is_hang(observed.now).then_some((*ordinal, stall))
+        });
+        pods.collect()
+    }
+
     fn follow(&mut self, uid: &str, now: Timestamp, seen: Vitals, head: u64) -> Option<Stall> {
         // Behind a partition it follows nobody, and a snapshot takes its time.
         if !seen.led || seen.busy {
-            self.0.remove(uid);
+            self.late.remove(uid);
             return None;
         }
-        let began = self.0.entry(uid.to_owned()).or_insert((now, seen));
+        let began = self.late.entry(uid.to_owned()).or_insert((now, seen));
         if seen.is_younger(&began.1) {
             *began = (now, seen);
         }
@@ -239,6 +275,17 @@ fn head_beside(observed: &Observed, ordinal: u32) -> u64 {
 }
 
 impl Observed {
+    /// A member that answers follows a leader, and is not known to hang: one that does names its last leader for ever.
+    pub fn is_led(&self) -> bool {
+        self.pods.values().any(|pod| {
+            let hangs = pod
+                .stall
+                .as_ref()
+                .is_some_and(|stall| stall.is_hang(self.now));
+            pod.serving().is_some_and(|serving| serving.leader != 0) && !hangs
+        })
+    }
+
     /// What is known of a voter that runs and has not kept up for so long that it hangs.
     pub fn hangs(&self, member: &Member) -> Option<&Stall> {
         let pod = self.pods.get(&self.ordinal_of(member)?)?;

@@ -7,6 +7,7 @@
 )]
 
 mod adopt;
+mod cures;
 mod events;
 mod exhaustive;
 mod guards;
@@ -16,6 +17,7 @@ mod mutants;
 mod mutants_all;
 mod mutants_change;
 mod mutants_claims;
+mod mutants_cures;
 mod mutants_hang;
 mod mutants_heal;
 mod mutants_space;
@@ -34,6 +36,7 @@ mod worlds;
 mod worlds_adopt;
 mod worlds_change;
 mod worlds_claims;
+mod worlds_cures;
 mod worlds_hang;
 mod worlds_heal;
 mod worlds_lines;

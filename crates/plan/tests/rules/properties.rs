@@ -43,6 +43,7 @@ fn commits(step: &Step) -> bool {
         | Step::Refuse
         | Step::Release
         | Step::ApplyObjects(_)
+        | Step::RestoreTemplate(_)
         | Step::Remind { .. }
         | Step::MoveLeader { .. }
         | Step::Defragment { .. }
@@ -470,6 +471,7 @@ fn kind(step: &Step) -> &'static str {
         Step::Refuse => "refuse",
         Step::Release => "release",
         Step::ApplyObjects(_) => "apply",
+        Step::RestoreTemplate(_) => "restore",
         Step::Latch(_) => "latch",
         Step::Grant { grant, .. } => match grant.action {
             Action::Bootstrap { .. } => "bootstrap",

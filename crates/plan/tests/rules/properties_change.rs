@@ -351,9 +351,16 @@ proptest! {
     }
 
     #[test]
-    fn paused_changes_nothing_ever(mut scene in scene()) {
+    fn a_pause_brings_the_proven_template_back_and_changes_nothing_else(mut scene in scene()) {
         scene.paused = true;
-        prop_assert_eq!(decide(&scene.observed()).step, Step::Nothing);
+        match decide(&scene.observed()).step {
+            Step::Nothing => {}
+            Step::RestoreTemplate(shape) => {
+                prop_assert!(scene.formed && line_is_tried(&scene));
+                prop_assert_eq!((shape.template, Some(shape.replicas)), (Template::Kept, scene.replicas));
+            }
+            other => prop_assert!(false, "{:?}", other),
+        }
     }
 
     #[test]

@@ -82,6 +82,7 @@ impl World {
                 Ok(Outcome::Done)
             }
             Step::ApplyObjects(shape) => self.apply_objects(look, shape),
+            Step::RestoreTemplate(shape) => self.restore_template(look, shape),
             Step::Latch(latched) => {
                 self.attempt(|world| world.write_down(look, decision, latched))?;
                 Ok(Outcome::Done)
@@ -397,6 +398,25 @@ impl World {
             Written::Small("client", _) => late.then_some("the object changed"),
             Written::Small(..) | Written::NoClient => None,
         }
+    }
+
+    /// Writes the template of the StatefulSet that was seen, and nothing else of it.
+    fn restore_template(&mut self, look: &Look, shape: &Shape) -> Result<Outcome, Killed> {
+        let wanted = self.wanted_set(&look.observed, shape);
+        let seen = self.own_set().map(|live| live.revision) == look.set_revision;
+        let Some(live) = self.own_set().cloned().filter(|_| seen) else {
+            return Ok(Outcome::NotNow("the StatefulSet changed".to_owned()));
+        };
+        if look.revision != self.object.revision {
+            return Ok(Outcome::NotNow("the object changed".to_owned()));
+        }
+        let restored = Set {
+            template: wanted.template,
+            kept: wanted.kept,
+            ..live
+        };
+        self.attempt(|world| world.write_object(Written::Set(restored)))?;
+        Ok(Outcome::Done)
     }
 
     fn write_object(&mut self, object: Written) {

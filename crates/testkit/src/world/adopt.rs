@@ -83,6 +83,7 @@ impl World {
                 connected: self.now,
                 view: members.to_vec(),
                 hung: false,
+                followed: None,
             }),
             node: Some(format!("node-of-{ordinal}")),
             frozen: false,

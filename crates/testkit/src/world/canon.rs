@@ -171,7 +171,7 @@ impl Code<'_> {
             let cluster = self.world.clusters.get(&data.cluster);
             self.put(cluster.is_some_and(|c| c.removed.contains(&data.member)));
         }
-        self.put((claim.volume.damaged, claim.volume.broken));
+        self.put((claim.volume.damaged, claim.volume.broken, claim.is_full()));
         self.identity(claim);
     }
 
@@ -349,7 +349,9 @@ impl Code<'_> {
     fn step(&mut self, step: &Step) {
         self.put(std::mem::discriminant(step));
         match step {
-            Step::ApplyObjects(shape) => self.put(format!("{shape:?}")),
+            Step::ApplyObjects(shape) | Step::RestoreTemplate(shape) => {
+                self.put(format!("{shape:?}"));
+            }
             Step::Latch(latched) => self.latched(latched),
             Step::Grant {
                 ordinal,

@@ -89,7 +89,7 @@ impl World {
             .get(&ordinal)
             .and_then(|claim| claim.volume.data);
         let claim = self.claims.get(&ordinal);
-        if claim.is_some_and(|claim| claim.volume.broken) {
+        if claim.is_some_and(|claim| claim.volume.broken || claim.is_full()) {
             return;
         }
         if let Some(data) = data {
@@ -113,6 +113,7 @@ impl World {
             connected: self.now,
             view,
             hung,
+            followed: None,
         };
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             pod.container = Container::Etcd(process);

@@ -18,6 +18,8 @@ impl World {
             && let Container::Etcd(process) = &mut pod.container
         {
             process.hung = true;
+            let cluster = self.clusters.get(&process.cluster);
+            process.followed = cluster.and_then(|cluster| cluster.leader);
             self.hung_in.insert(process.member, pod.uid.clone());
         }
     }

@@ -145,7 +145,7 @@ impl World {
             Container::Down => self.claims.get(&ordinal).is_some_and(|claim| {
                 let starts =
                     judge(&claim.volume, (ordinal, &self.object.uid), &pod.template).is_none();
-                !(starts && claim.volume.broken)
+                !(starts && (claim.volume.broken || claim.is_full()))
             }),
             Container::Waiting(report) => pod.grant.as_ref().is_some_and(|grant| {
                 grant.nonce == report.nonce && self.permits(ordinal, report, grant)

@@ -261,7 +261,7 @@ impl World {
             member_id: process.member,
             cluster_id: process.cluster,
             version: Some(newest(process.minor)),
-            leader: leader.unwrap_or(0),
+            leader: process.followed.or(leader).unwrap_or(0),
             raft_index: log,
             applied_index: log,
             errors: self.observe_alarms(),
@@ -279,7 +279,11 @@ impl World {
     fn stands_in_its_way(&self, ordinal: u32, pod: &world::Pod) -> Option<String> {
         let cannot = pod.template.bad || pod.refuses;
         let cannot = cannot.then(|| "ImagePullBackOff: no such image".to_owned());
-        let ends = self.ends_again(ordinal, pod);
+        let claim = self.claims.get(&ordinal);
+        let full = claim.is_some_and(super::Claim::is_full);
+        let full = full && matches!(pod.container, Container::Down) && !pod.frozen;
+        let full = full.then(|| "no space left on device".to_owned());
+        let ends = self.ends_again(ordinal, pod).or(full);
         cannot.or_else(|| Some(format!("CrashLoopBackOff: {}", ends?)))
     }
 

@@ -199,6 +199,7 @@ impl World {
             data: Some(data),
             damaged: false,
             broken: false,
+            needs: 0,
             stalled: false,
             stubborn: false,
         };

@@ -40,7 +40,8 @@ impl World {
     /// The data cannot be replayed: it stays as it was, and the agent waits again. Whether it came to that.
     pub(super) fn fails_to_recover(&mut self, ordinal: u32) -> bool {
         let volume = self.claims.get(&ordinal).map(|claim| claim.volume.clone());
-        let Some(volume) = volume.filter(|volume| volume.stubborn) else {
+        let full = self.claims.get(&ordinal).is_some_and(Claim::is_full);
+        let Some(volume) = volume.filter(|volume| volume.stubborn || full) else {
             return false;
         };
         self.wait(ordinal, State::Fenced, &volume);

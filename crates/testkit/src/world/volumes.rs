@@ -4,9 +4,24 @@ use api::v1alpha1::cluster::Retention;
 
 use plan::observed::parse_id;
 
-use crate::world::World;
+use crate::world::{Claim, World};
+
+impl Claim {
+    /// The disk is full: nothing can be written to it.
+    pub(super) fn is_full(&self) -> bool {
+        self.capacity < self.volume.needs
+    }
+}
 
 impl World {
+    /// The disk of a member is full until its volume has so many GiB; etcd ends.
+    pub fn fill_disk(&mut self, ordinal: u32, needs: u64) {
+        if let Some(claim) = self.claims.get_mut(&ordinal) {
+            claim.volume.needs = needs;
+        }
+        self.crash(ordinal);
+    }
+
     /// Ordinals of claims of this object that no member uses and none is to, where the owner's policy is to delete them.
     pub fn garbage(&self) -> Vec<u32> {
         let object = &self.object;

@@ -65,8 +65,8 @@ pub(super) async fn apply(
 }
 
 /// A write, and what it was for.
-struct Written {
-    answer: Answer,
+pub(super) struct Written {
+    pub(super) answer: Answer,
     /// The field that differed; `None` where there was no object.
     field: Option<String>,
     /// Whoever else owns that field.
@@ -196,7 +196,7 @@ async fn apply_one(
 
 /// Writes a template as a whole: what an earlier one had and this one has not must be gone. Exactly the StatefulSet
 /// that was seen is written, and the rest of it stays as it is.
-async fn replace_template(
+pub(super) async fn replace_template(
     api: &Api<DynamicObject>,
     name: &str,
     seen: &Value,
@@ -343,7 +343,7 @@ fn set_meta(body: &mut Value, key: &str, value: Option<&Value>) {
     }
 }
 
-fn resource(kind: Kind) -> ApiResource {
+pub(super) fn resource(kind: Kind) -> ApiResource {
     match kind {
         Kind::ServiceAccount => ApiResource::erase::<ServiceAccount>(&()),
         Kind::Service => ApiResource::erase::<Service>(&()),

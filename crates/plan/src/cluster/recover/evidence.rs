@@ -48,6 +48,9 @@ impl Account {
             if let Some(why) = why_gone(observed, ordinal) {
                 account.gone.push(format!("{name}: {why}"));
             } else if let Some(has) = pod.and_then(|pod| holds(observed, pod)) {
+                let starts = pod.is_some_and(|pod| pod.process == Process::Starting);
+                let had = known_index(observed, ordinal);
+                let has = if starts { format!("{has}{had}") } else { has };
                 let held = pod.and_then(Pod::held);
                 let back = held.is_some_and(|report| {
                     report.state == State::RolledBack || observed.is_exchanged(ordinal, report)
@@ -56,9 +59,11 @@ impl Account {
                 account.survivors.push(format!("{name} {has}"));
             } else {
                 let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
+                let node = silent_node(observed, ordinal);
+                let had = known_index(observed, ordinal);
                 account
                     .silent
-                    .push(format!("{name} {what}, which proves nothing"));
+                    .push(format!("{name} {what}{node}, which proves nothing{had}"));
             }
         }
         account
@@ -68,6 +73,12 @@ impl Account {
     pub(super) fn is_hopeless(&self) -> bool {
         let lost = self.gone.len().saturating_add(self.held_back);
         self.voters.saturating_sub(lost) < quorum(self.voters)
+    }
+
+    /// Some have data and could go on with it, and those who answer are no quorum, whatever becomes of them.
+    pub(super) fn is_short_of_a_quorum(&self) -> bool {
+        let here = self.survivors.len().saturating_sub(self.held_back);
+        !self.survivors.is_empty() && here < quorum(self.voters)
     }
 
     /// Not even one of whom it is not known that it was promoted at last.
@@ -160,13 +171,45 @@ fn why_gone(observed: &Observed, ordinal: u32) -> Option<String> {
     }
 }
 
+/// What its node says, where that is asked for and says anything.
+fn silent_node(observed: &Observed, ordinal: u32) -> String {
+    match observed.homes.get(&ordinal) {
+        Some(home) => match home.state {
+            NodeState::Silent(since) if since < observed.now => {
+                let since = since.strftime("%F %H:%M UTC");
+                format!(", its node {} has not reported since {since}", home.node)
+            }
+            NodeState::Silent(_) => format!(", its node {} does not report", home.node),
+            NodeState::Fine | NodeState::OutOfService | NodeState::Deleted => String::new(),
+        },
+        None => String::new(),
+    }
+}
+
+/// How far it is known to have come while a quorum served, where it does not say so itself.
+fn known_index(observed: &Observed, ordinal: u32) -> String {
+    let name = observed.member_name(ordinal);
+    let mut voters = observed.cluster.latched.voters.iter();
+    let known = voters
+        .find(|voter| voter.member == name)
+        .and_then(|voter| voter.index);
+    known.map_or_else(String::new, |index| {
+        format!("; it had index {index} or more")
+    })
+}
+
 /// What a pod that has data of this cluster says of it.
 fn holds(observed: &Observed, pod: &Pod) -> Option<String> {
     match &pod.process {
-        Process::Serving(serving) => Some(format!(
-            "serves without a quorum, at revision {}, index {}",
-            serving.space.revision, serving.raft_index
-        )),
+        Process::Serving(serving) => {
+            let hangs = pod.stall.as_ref().map_or_else(String::new, |stall| {
+                format!("; it names a leader, but {}", stall.describe(observed.now))
+            });
+            Some(format!(
+                "serves without a quorum, at revision {}, index {}{hangs}",
+                serving.space.revision, serving.raft_index
+            ))
+        }
         Process::Starting => Some("runs and waits for a quorum".to_owned()),
         Process::Held(report) => {
             let data = report.data.as_ref()?;

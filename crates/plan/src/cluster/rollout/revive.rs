@@ -4,7 +4,7 @@ use api::Reason;
 use api::v1alpha1::status::TrialIntent;
 
 use super::{before, give_up, goal, heal, latch, tried};
-use crate::cluster::describe;
+use crate::cluster::{describe, recover};
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Observed, Pod, Process, Proven};
 
@@ -16,15 +16,13 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
     if observed.is_led() {
         return None;
     }
-    let begun = give_up(observed, proven, target).or_else(|| heal(observed, proven, target));
+    let begun = give_up(observed, proven, target)
+        .or_else(|| call_off(observed, proven))
+        .or_else(|| heal(observed, proven, target));
     if begun.is_some() {
         return begun;
     }
-    let stuck = |(ordinal, pod): (&u32, &Pod)| {
-        (pod.runs_nothing() && pod.template != target && !pod.terminating)
-            .then(|| (*ordinal, pod.uid.clone()))
-    };
-    let Some((ordinal, uid)) = observed.pods.iter().find_map(stuck) else {
+    let Some((ordinal, uid)) = stuck(observed, target) else {
         return halted(observed);
     };
     let name = observed.member_name(ordinal);
@@ -80,6 +78,36 @@ fn try_first(observed: &Observed, name: String, uid: String, target: &str) -> Op
         pod_uid: uid,
     };
     Some(latch(observed, None, Some(trial), &why))
+}
+
+/// A pod that runs nothing, on something else than is asked for.
+fn stuck(observed: &Observed, target: &str) -> Option<(u32, String)> {
+    let stuck = |(ordinal, pod): (&u32, &Pod)| {
+        let reachable = !pod.terminating && observed.is_on_a_live_node(*ordinal);
+        (pod.runs_nothing() && pod.template != target && reachable)
+            .then(|| (*ordinal, pod.uid.clone()))
+    };
+    observed.pods.iter().find_map(stuck)
+}
+
+/// A quorum was lost while a member tried a change that does not start: it is missed, and comes back as it was. Where others
+/// run nothing either, the change may be what mends them; and a single member is not tried twice in a row.
+fn call_off(observed: &Observed, proven: &Proven) -> Option<Decision> {
+    let trial = observed.cluster.latched.trial.as_ref()?;
+    let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
+    let pod = observed.pods.get(&ordinal)?;
+    let vain = pod.runs_nothing() && pod.template == trial.template;
+    let mut others = observed.pods.iter().filter(|(other, _)| **other != ordinal);
+    let missed = others.clone().next().is_some() && !others.any(|(_, pod)| pod.runs_nothing());
+    let untried = trial.template != proven.template;
+    (vain && missed && untried && recover::is_no_election(observed)).then(|| {
+        let why = format!(
+            "no quorum answers, and {} {}: it does not try the change any more",
+            trial.member,
+            describe(pod)
+        );
+        latch(observed, None, None, &why)
+    })
 }
 
 /// The change that is tried took the quorum with it, or the only member.

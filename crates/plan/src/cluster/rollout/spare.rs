@@ -90,6 +90,13 @@ fn can_spare(observed: &Observed, list: &MemberList, ordinal: u32, pod: &Pod) ->
     }
 }
 
+/// The pod of a voter cannot start.
+pub(in crate::cluster) fn has_stopped(observed: &Observed, list: &MemberList) -> bool {
+    let ordinals = list.voters().filter_map(|voter| observed.ordinal_of(voter));
+    let mut pods = ordinals.filter_map(|ordinal| observed.pods.get(&ordinal));
+    pods.any(Pod::runs_nothing)
+}
+
 /// It takes part, has caught up, answers a linearizable read, and clients are led to it.
 pub(super) fn is_well(
     observed: &Observed,

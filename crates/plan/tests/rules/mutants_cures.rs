@@ -1,0 +1,142 @@
+//! Tests of the tests: wrong cures, in one way each, that the check before the act refuses.
+
+use api::v1alpha1::status::TrialIntent;
+use plan::observed::{Home, Latched, NodeState, Process};
+use plan::{Observed, Step, decide};
+use testkit::scene::{Begun, Dark, Does, Fate, Scene, Slot, Trial};
+
+use crate::cures::{at, edit, failed};
+
+use gate::{Action, Grant};
+use manifests::{Shape, Template};
+use plan::invariants::{Violation, check};
+
+fn trial_of(observed: &Observed, ordinal: u32) -> TrialIntent {
+    TrialIntent {
+        member: observed.member_name(ordinal),
+        template: observed.cluster.target.as_ref().unwrap().template.clone(),
+        pod_uid: format!("pod-{ordinal}"),
+    }
+}
+
+#[test]
+fn a_recovery_that_keeps_a_trial_open_is_refused() {
+    let slots = vec![
+        at(Does::Leaderless, Fate::Unknown),
+        at(Does::Unknown, Fate::Silent),
+        Slot::stuck(),
+    ];
+    let scene = Scene {
+        list: false,
+        trial: Some((2, Trial::Remade)),
+        dark: Dark::approved(Begun::No),
+        ..Scene::edited(3, slots)
+    };
+    let observed = scene.observed();
+    let Step::Latch(begins) = decide(&observed).step else {
+        panic!("{:?}", decide(&observed))
+    };
+    assert!(begins.recovery.is_some() && begins.trial.is_none());
+    assert_eq!(check(&observed, &Step::Latch(begins.clone())), Ok(()));
+    let keeps = Step::Latch(Latched {
+        trial: observed.cluster.latched.trial.clone(),
+        ..begins
+    });
+    assert_eq!(check(&observed, &keeps), Err(Violation::Unproven));
+}
+
+#[test]
+fn a_trial_on_a_silent_node_is_refused() {
+    let mut observed = Scene::edited(3, vec![Slot::outdated(); 3]).observed();
+    let silent = Home {
+        node: "n1".to_owned(),
+        state: NodeState::Silent(observed.now),
+    };
+    let step = |observed: &Observed| {
+        Step::Latch(Latched {
+            trial: Some(trial_of(observed, 2)),
+            ..observed.cluster.latched.clone()
+        })
+    };
+    assert_eq!(check(&observed, &step(&observed)), Ok(()));
+    observed.homes.insert(2, silent);
+    assert_eq!(check(&observed, &step(&observed)), Err(Violation::Unproven));
+    // Nor does its template stay where the pod does not end.
+    observed.cluster.latched.trial = Some(trial_of(&observed, 2));
+    observed.pods.get_mut(&2).unwrap().terminating = true;
+    let tries = Step::ApplyObjects(Shape {
+        template: Template::Try,
+        replicas: 3,
+        ..Shape::default()
+    });
+    assert_eq!(check(&observed, &tries), Err(Violation::Unproven));
+    observed.homes.clear();
+    assert_eq!(check(&observed, &tries), Ok(()));
+}
+
+#[test]
+fn a_pause_that_writes_another_template_is_refused() {
+    let scene = Scene {
+        paused: true,
+        trial: Some((2, Trial::Written)),
+        ..Scene::edited(3, vec![Slot::outdated(); 3])
+    };
+    let observed = scene.observed();
+    let Step::RestoreTemplate(shape) = decide(&observed).step else {
+        panic!("{:?}", decide(&observed))
+    };
+    assert_eq!(
+        check(&observed, &Step::RestoreTemplate(shape.clone())),
+        Ok(())
+    );
+    for template in [Template::Try, Template::Render, Template::Live] {
+        let step = Step::RestoreTemplate(Shape {
+            template,
+            ..shape.clone()
+        });
+        assert_eq!(
+            check(&observed, &step),
+            Err(Violation::Unproven),
+            "{template:?}"
+        );
+    }
+    let mut lost = observed;
+    lost.objects.kept_template = Some("another".to_owned());
+    let step = Step::RestoreTemplate(shape);
+    assert_eq!(check(&lost, &step), Err(Violation::Unproven));
+}
+
+#[test]
+fn a_pod_of_a_recovery_that_may_run_is_not_restarted() {
+    let mut observed = failed();
+    edit(&mut observed);
+    let restart = Step::RestartPod {
+        ordinal: 0,
+        uid: "pod-0".to_owned(),
+    };
+    assert_eq!(
+        check(&observed, &restart),
+        Err(Violation::NotAskedFor),
+        "no other template"
+    );
+    let target = observed.cluster.target.as_ref().unwrap().template.clone();
+    observed.objects.template = Some(target);
+    assert_eq!(check(&observed, &restart), Ok(()));
+    let mut unfenced = observed.clone();
+    unfenced.pods.get_mut(&0).unwrap().fence = None;
+    assert_eq!(check(&unfenced, &restart), Err(Violation::OpenGrant));
+    let mut runs = observed.clone();
+    runs.pods.get_mut(&0).unwrap().process = Process::Starting;
+    assert_eq!(check(&runs, &restart), Err(Violation::Unknown));
+    let pod = observed.pods.get_mut(&0).unwrap();
+    pod.grant = Some(Grant {
+        nonce: pod.held().unwrap().nonce.clone(),
+        cluster_uid: "uid".to_owned(),
+        incarnation: 2,
+        action: Action::Resume {
+            member_id: "a0".to_owned(),
+            cluster_id: "c1".to_owned(),
+        },
+    });
+    assert_eq!(check(&observed, &restart), Err(Violation::OpenGrant));
+}
