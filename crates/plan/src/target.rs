@@ -1,6 +1,7 @@
 //! What to run next on the way to what the spec asks for: the spec itself, or a release that lies between. It follows
 //! from the spec and from what is written down, never from who happens to answer.
 
+use api::image::ImageIntent;
 use api::intent::InvalidSpec;
 use api::v1alpha1::cluster::{EtcdClusterSpec, OnQuorumLoss, Retention};
 use api::{ClusterIntent, EtcdVersion, Quantity};
@@ -71,11 +72,26 @@ pub fn decide_target(intent: &ClusterIntent, latched: &Latched) -> Target {
         Ok(intent) => target(intent, None),
         Err(why) => {
             // Everything stays as it is; a StatefulSet that vanished comes back on the release that runs.
-            let stay = wanted.at_version(proven.version).unwrap_or(wanted);
+            let stay = wanted.at_version(proven.version);
+            let stay = stay.unwrap_or_else(|| unpinned(wanted, proven.version));
             let mut target = target(stay, Some(why));
             target.template.clone_from(&proven.template);
             target
         }
+    }
+}
+
+/// The release that runs, in the image that its version implies. What the image is pinned to is the release that was refused,
+/// which must never meet the data; an image that does not exist harms nothing.
+fn unpinned(wanted: ClusterIntent, version: EtcdVersion) -> ClusterIntent {
+    ClusterIntent {
+        version,
+        image: ImageIntent {
+            tag: None,
+            digest: None,
+            ..wanted.image.clone()
+        },
+        ..wanted
     }
 }
 

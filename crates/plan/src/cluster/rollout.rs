@@ -46,7 +46,11 @@ pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> 
             pursue(observed, list, proven, trial)
         })
         .or_else(|| heal(observed, proven, target))
-        .or_else(|| next(observed, list, target).filter(|_| proven.template == target))
+        .or_else(|| {
+            // A pod is recreated from what the StatefulSet holds, whatever is asked for.
+            let held = observed.objects.template.as_deref() == Some(target);
+            next(observed, list, target).filter(|_| proven.template == target && held)
+        })
 }
 
 /// Begins another one, or says on whom it waits.
@@ -95,7 +99,9 @@ fn is_newcomer(observed: &Observed, proven: &Proven, ordinal: u32) -> bool {
 /// It has reached everybody.
 fn complete(observed: &Observed, proven: &Proven) -> Option<Decision> {
     let left = observed.cluster.latched.trial.is_some();
-    (!proven.everywhere || left).then(|| {
+    let reached = |pod: &Pod| pod.template == proven.template || pod.terminating;
+    let all = observed.pods.values().all(reached);
+    (all && (!proven.everywhere || left)).then(|| {
         let done = Proven {
             everywhere: true,
             before: None,
@@ -430,9 +436,11 @@ fn tried(observed: &Observed, trial: &TrialIntent) -> Decision {
 
 /// Some still run on another template and none of them can be spared now, or the last one is on its way back.
 fn outstanding(observed: &Observed, list: &MemberList, proven: &Proven) -> Option<Decision> {
+    let held = observed.objects.template.as_ref() == Some(&proven.template);
     let next = candidates(observed, list, &proven.template)
         .first()
-        .copied();
+        .copied()
+        .filter(|_| held);
     let unwell = list.voters().find_map(|voter| {
         let at = observed.ordinal_of(voter)?;
         (!is_well(observed, list, at, voter)).then_some(at)

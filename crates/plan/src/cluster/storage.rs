@@ -56,7 +56,9 @@ pub(super) fn grow(observed: &Observed, list: &MemberList) -> Option<Decision> {
         return Some(expand(observed, ordinal, claim));
     }
     let of_template = observed.objects.claim_template;
-    if of_template.is_some_and(|size| size < wanted) && !shrink::is_under_way(observed) {
+    // What is made anew is rendered, and of a release that cannot be reached nothing may be.
+    let calm = !shrink::is_under_way(observed) && target.refused.is_none();
+    if of_template.is_some_and(|size| size < wanted) && calm {
         let uid = observed.objects.set_uid.clone()?;
         let why = "the StatefulSet is made anew around its pods, for larger claims";
         return Some(Decision::act(

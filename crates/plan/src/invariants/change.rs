@@ -336,7 +336,9 @@ pub(super) fn check_orphan(observed: &Observed, uid: &str) -> Result<(), Violati
         Violation::Unknown,
     )?;
     let latched = &observed.cluster.latched;
-    let asked_for = observed.cluster.target.as_ref().map(|t| &t.template);
+    let target = observed.cluster.target.as_ref();
+    let target = target.filter(|target| target.refused.is_none());
+    let asked_for = target.map(|target| &target.template);
     let proven = latched.proven.as_ref().map(|proven| &proven.template);
     ensure(
         latched.trial.is_none() && proven.is_some() && proven == asked_for,

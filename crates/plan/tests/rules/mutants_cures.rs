@@ -1,5 +1,7 @@
 //! Tests of the tests: wrong cures, in one way each, that the check before the act refuses.
+#![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
+use api::Reason;
 use api::v1alpha1::status::TrialIntent;
 use plan::observed::{Home, Latched, NodeState, Process};
 use plan::{Observed, Step, decide};
@@ -104,6 +106,35 @@ fn a_pause_that_writes_another_template_is_refused() {
     lost.objects.kept_template = Some("another".to_owned());
     let step = Step::RestoreTemplate(shape);
     assert_eq!(check(&lost, &step), Err(Violation::Unproven));
+}
+
+/// Another release was refused, and somebody deleted the StatefulSet: it came back with the release that runs, under
+/// another hash.
+#[test]
+fn a_release_that_was_refused_restarts_nothing_and_makes_no_statefulset_anew() {
+    let scene = Scene {
+        larger: true,
+        claims_follow: false,
+        format: 5,
+        ..Scene::between(5, 7, vec![Slot::outdated(); 3])
+    };
+    let mut observed = scene.observed();
+    let orphan = Step::OrphanPods {
+        uid: observed.objects.set_uid.clone().unwrap(),
+    };
+    assert_ne!(decide(&observed).step, orphan);
+    assert_eq!(check(&observed, &orphan), Err(Violation::Unproven));
+    // Every volume has grown by now.
+    observed.cluster.latched.storage = Some(20 << 30);
+    observed.objects.template = Some("rendered".to_owned());
+    observed.objects.kept_template = None;
+    observed.pods.get_mut(&2).unwrap().template = "rendered".to_owned();
+    let decision = decide(&observed);
+    assert_eq!(decision.reason, Reason::Refused, "{decision:?}");
+    observed.cluster.latched.proven.as_mut().unwrap().everywhere = false;
+    let step = decide(&observed).step;
+    assert_eq!(check(&observed, &step), Ok(()), "{step:?}");
+    assert!(!matches!(step, Step::RestartPod { .. }), "{step:?}");
 }
 
 #[test]

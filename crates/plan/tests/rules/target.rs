@@ -95,6 +95,21 @@ fn a_walk_needs_an_image_that_follows_the_version() {
     let why = target.refused.clone().unwrap();
     assert!(why.contains("pinned") && why.contains("3.6.16"), "{why}");
     assert_eq!(target.template, "proven");
+    // A StatefulSet that has to be rendered gets the release that runs, never the one that was refused.
+    pinned.image.digest = Some("sha256:ab".to_owned());
+    for image in [
+        &pinned,
+        &ClusterIntent {
+            allow_intermediate: false,
+            ..pinned.clone()
+        },
+    ] {
+        let target = decide_target(image, &proven("3.5.35", true));
+        assert_eq!(target.intent.version, version("3.5.35"));
+        let reference = target.intent.image_reference();
+        assert!(reference.ends_with(":v3.5.35"), "{reference}");
+    }
+    pinned.image.digest = None;
     // One line needs no walk.
     let target = decide_target(&pinned, &proven("3.6.16", true));
     assert_eq!(outcome(&target), Ok("3.7.3".to_owned()));
