@@ -16,6 +16,8 @@ use crate::{
 };
 
 const PREFIX: &str = "recover-";
+/// Hexadecimal digits of a nonce.
+const NONCE: usize = 32;
 
 /// Where the recovery of one wait happens.
 pub(super) fn directory(volume: &Path, nonce: &str) -> PathBuf {
@@ -24,6 +26,9 @@ pub(super) fn directory(volume: &Path, nonce: &str) -> PathBuf {
 
 /// Finishes what an earlier start of the agent had begun: a recovery that was complete is carried on
 /// with, what remained of any other is removed.
+///
+/// Invariant: only a directory that is named after a nonce is touched: a volume that was taken over may hold directories
+/// of its owner (`directories_of_others_stay`).
 pub(crate) fn settle(volume: &Path) -> Result<()> {
     // A volume that cannot be read is judged later.
     let Ok(entries) = fs::read_dir(volume) else {
@@ -31,7 +36,8 @@ pub(crate) fn settle(volume: &Path) -> Result<()> {
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if !name.to_string_lossy().starts_with(PREFIX) {
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !is_directory || !is_ours(&name.to_string_lossy()) {
             continue;
         }
         let directory = entry.path();
@@ -49,6 +55,12 @@ pub(crate) fn settle(volume: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn is_ours(name: &str) -> bool {
+    let is_digit = |letter: char| matches!(letter, '0'..='9' | 'a'..='f');
+    let nonce = name.strip_prefix(PREFIX);
+    nonce.is_some_and(|nonce| nonce.len() == NONCE && nonce.chars().all(is_digit))
 }
 
 /// Swaps the data in `directory` for that of the volume.

@@ -11,6 +11,8 @@ use crate::{
 };
 
 const UID: &str = "uid-1";
+const NONCE_2: &str = "0123456789abcdef0123456789abcdef";
+const ASIDE: &str = "aside-0123456789abcdef0123456789abcdef";
 const WAL: &str = "wal/0000000000000000-0000000000000000.wal";
 const OLD: Head = Head {
     member_id: 0xa1,
@@ -49,7 +51,7 @@ fn is_whole(data: &Path, head: Head) -> bool {
 fn volume() -> (tempfile::TempDir, PathBuf) {
     let volume = tempfile::TempDir::new().unwrap();
     make(volume.path(), OLD, 1);
-    let directory = directory(volume.path(), "n2");
+    let directory = directory(volume.path(), NONCE_2);
     fs::create_dir(&directory).unwrap();
     make(&directory, NEW, 2);
     (volume, directory)
@@ -69,7 +71,7 @@ fn a_crash_during_a_swap_loses_neither_the_old_nor_the_new_data() {
                 for step in SWAP.iter().take(steps) {
                     step(volume, &directory).unwrap();
                 }
-                let (data, aside) = (volume.join("data"), volume.join("aside-n2"));
+                let (data, aside) = (volume.join("data"), volume.join(ASIDE));
                 assert!(is_whole(&data, OLD) != is_whole(&aside, OLD), "{steps}");
                 let fresh = directory.join("data");
                 assert!(is_whole(&fresh, NEW) != is_whole(&data, NEW), "{steps}");
@@ -78,8 +80,8 @@ fn a_crash_during_a_swap_loses_neither_the_old_nor_the_new_data() {
             let verdict = judge(&look(volume).unwrap(), UID, Some(2));
             assert_eq!(verdict, Verdict::Start, "{first} {second}");
             assert!(is_whole(&volume.join("data"), NEW));
-            assert!(is_whole(&volume.join("aside-n2"), OLD));
-            let kept = fs::read_to_string(volume.join("aside-n2/identity.json")).unwrap();
+            assert!(is_whole(&volume.join(ASIDE), OLD));
+            let kept = fs::read_to_string(volume.join(ASIDE).join("identity.json")).unwrap();
             assert!(kept.contains(r#""incarnation":1"#), "{kept}");
             assert!(!directory.exists());
             settle(volume).unwrap();
@@ -101,4 +103,29 @@ fn an_unfinished_recovery_is_removed_and_nothing_else() {
         Verdict::Start,
         "the old data is as it was"
     );
+}
+
+#[test]
+fn directories_of_others_stay() {
+    let volume = tempfile::TempDir::new().unwrap();
+    make(volume.path(), OLD, 1);
+    let names = [
+        "recover-",
+        "recover-2026-11-16",
+        "recover-0123456789abcdef0123456789abcde",
+        "recover-0123456789ABCDEF0123456789abcdef",
+        "recover-0123456789abcdef0123456789abcdef0",
+    ];
+    for name in names {
+        let directory = volume.path().join(name);
+        fs::create_dir(&directory).unwrap();
+        // Not even with a file in it that looks like ours.
+        fs::write(directory.join("identity.json"), "{}").unwrap();
+        fs::create_dir(directory.join("data")).unwrap();
+    }
+    settle(volume.path()).unwrap();
+    for name in names {
+        assert!(volume.path().join(name).join("data").exists(), "{name}");
+    }
+    assert!(is_whole(&volume.path().join("data"), OLD));
 }
