@@ -2,16 +2,18 @@
 //! number, size and time, so that no client can hold the gate up. It knows nothing of grants.
 
 use std::{
+    cell::RefCell,
+    collections::BTreeMap,
     io::{self, Read, Write},
-    net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
-    sync::Arc,
+    net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Weak},
     thread,
     time::{Duration, Instant},
 };
 
 use gate::{REPORT_PATH, Report};
 
-/// Connections answered at the same time; more are closed unanswered.
+/// Connections answered at the same time. For one more, the oldest of the address that has the most is closed.
 const MOST_CONNECTIONS: usize = 32;
 /// How long one connection may take, all in all.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -23,7 +25,16 @@ const LONGEST_REQUEST: usize = 8 << 10;
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: TcpListener,
-    open: Arc<()>,
+    /// Oldest first.
+    open: RefCell<Vec<Open>>,
+}
+
+/// A connection that is being answered.
+#[derive(Debug)]
+struct Open {
+    /// The thread that answers holds on to it, and drops it at its end.
+    stream: Weak<TcpStream>,
+    source: IpAddr,
 }
 
 /// What to answer, rendered once per change.
@@ -58,7 +69,7 @@ impl Server {
         listener.set_nonblocking(true)?;
         Ok(Self {
             listener,
-            open: Arc::new(()),
+            open: RefCell::default(),
         })
     }
 
@@ -67,28 +78,63 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Answers everybody who has come since the last call; never blocks.
+    /// Answers every client that has come since the last call; never blocks.
     pub(crate) fn serve(&self, answers: &Arc<Answers>) {
         // Any other error concerns one connection or passes (too many open files): look again later.
-        while let Ok((stream, _)) = self.listener.accept() {
-            if Arc::strong_count(&self.open) > MOST_CONNECTIONS {
-                continue;
-            }
-            let (slot, answers) = (Arc::clone(&self.open), Arc::clone(answers));
-            let answer = move || {
-                // A client that went away needs no answer.
-                drop(respond(stream, &answers));
-                drop(slot);
+        while let Ok((stream, address)) = self.listener.accept() {
+            self.answer(stream, address.ip().to_canonical(), answers);
+        }
+    }
+
+    fn answer(&self, stream: TcpStream, source: IpAddr, answers: &Arc<Answers>) {
+        let stream = Arc::new(stream);
+        self.admit(Open {
+            stream: Arc::downgrade(&stream),
+            source,
+        });
+        let answers = Arc::clone(answers);
+        // A client that went away needs no answer.
+        let answer = move || drop(respond(&stream, &answers));
+        // Without a thread the connection is closed, and the client asks again.
+        drop(thread::Builder::new().stack_size(128 << 10).spawn(answer));
+    }
+
+    /// Makes room for one more.
+    ///
+    /// Invariant: an address that opens connections and says nothing shuts out itself, not the kubelet, whose probes
+    /// keep the container alive, nor the operator (`a_flood_from_one_address_shuts_out_itself_alone`).
+    fn admit(&self, new: Open) {
+        let mut open = self.open.borrow_mut();
+        open.retain(|open| open.stream.strong_count() > 0);
+        open.push(new);
+        while open.len() > MOST_CONNECTIONS {
+            let Some(oldest) = most_greedy(&open) else {
+                return;
             };
-            // Without a thread the connection is closed, and the client asks again.
-            drop(thread::Builder::new().stack_size(128 << 10).spawn(answer));
+            let closed = open.remove(oldest).stream.upgrade();
+            // Its thread sees the end of the stream, and ends. One that is closed already has ended.
+            if let Some(stream) = closed {
+                drop(stream.shutdown(Shutdown::Both));
+            }
         }
     }
 }
 
-fn respond(mut stream: TcpStream, answers: &Answers) -> io::Result<()> {
+/// Place of the oldest connection of the address that has the most of them.
+fn most_greedy(open: &[Open]) -> Option<usize> {
+    let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
+    for connection in open {
+        let count = counts.entry(connection.source).or_default();
+        *count = count.saturating_add(1);
+    }
+    let most = counts.values().max();
+    let is_greedy = |connection: &Open| counts.get(&connection.source) == most;
+    open.iter().position(is_greedy)
+}
+
+fn respond(mut stream: &TcpStream, answers: &Answers) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
-    let request = read_request(&mut stream)?;
+    let request = read_request(stream)?;
     let (status, kind, body) = route(&request, answers);
     let length = body.len();
     let is_head = request.starts_with("HEAD ");
@@ -121,7 +167,7 @@ fn route<'a>(request: &str, answers: &'a Answers) -> (&'static str, &'static str
 }
 
 /// Reads up to the empty line that ends a request without a body.
-fn read_request(stream: &mut TcpStream) -> io::Result<String> {
+fn read_request(mut stream: &TcpStream) -> io::Result<String> {
     let deadline = Instant::now() + PATIENCE;
     let mut request = Vec::new();
     let mut chunk = [0; 1024];

@@ -85,6 +85,39 @@ fn silent_clients_hold_nobody_up_and_are_bounded() {
     drop(silent);
 }
 
+/// A connection that comes from another machine.
+fn connect_from(source: [u8; 4], server: &Server) -> TcpStream {
+    let client = connect(server);
+    let accepted = loop {
+        if let Ok((stream, _)) = server.listener.accept() {
+            break stream;
+        }
+    };
+    server.answer(accepted, source.into(), &answers());
+    client
+}
+
+#[test]
+fn a_flood_from_one_address_shuts_out_itself_alone() {
+    let server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut kubelet = connect_from([10, 0, 0, 2], &server);
+    // They come before the kubelet has said what it wants, and after.
+    let flood: Vec<_> = (0..MOST_CONNECTIONS * 3)
+        .map(|_| connect_from([10, 0, 0, 1], &server))
+        .collect();
+    kubelet.write_all(b"GET /livez HTTP/1.1\r\n\r\n").unwrap();
+    let mut response = String::new();
+    kubelet.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    let mut operator = connect_from([10, 0, 0, 3], &server);
+    operator.write_all(b"GET /gate HTTP/1.1\r\n\r\n").unwrap();
+    response.clear();
+    operator.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    assert!(server.open.borrow().len() <= MOST_CONNECTIONS);
+    drop(flood);
+}
+
 #[test]
 fn the_port_is_free_as_soon_as_the_server_is_dropped() {
     let server = Server::bind("[::]:0".parse().unwrap()).unwrap();
