@@ -82,18 +82,8 @@ impl<R: Read> Records<R> {
                 "a record of {length} bytes at {offset}"
             )));
         }
-        self.buffer.clear();
         let wanted = length + padding;
-        match self
-            .reader
-            .by_ref()
-            .take(wanted)
-            .read_to_end(&mut self.buffer)
-        {
-            Ok(read) if u64::try_from(read) == Ok(wanted) => {}
-            Ok(_) => return Err(Unreadable::Torn(self.offset)),
-            Err(error) => return Err(self.cut_short(error)),
-        }
+        self.fill(wanted)?;
         self.check(length)?;
         self.offset += 8 + wanted;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -101,6 +91,22 @@ impl<R: Read> Records<R> {
             Ok((kind, _, data)) => Ok(Some(Record { kind, data })),
             Err(Malformed) => Err(Unreadable::Damaged("malformed record".into())),
         }
+    }
+
+    /// Reads so many bytes, which the file has, into the buffer.
+    ///
+    /// Invariant: the buffer never takes more memory than the file has left, however long a record says it is
+    /// (`a_wrong_length_takes_no_more_memory_than_the_file_has`): a buffer that grows by itself doubles, and the agent
+    /// shares the limit of a container that is made for etcd.
+    fn fill(&mut self, wanted: u64) -> Result<(), Unreadable> {
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        self.buffer.clear();
+        self.buffer
+            .try_reserve_exact(wanted)
+            .map_err(|error| Unreadable::Io(io::Error::new(io::ErrorKind::OutOfMemory, error)))?;
+        self.buffer.resize(wanted, 0);
+        let read = self.reader.read_exact(&mut self.buffer);
+        read.map_err(|error| self.cut_short(error))
     }
 
     /// Checks the record in the buffer against the rolling CRC, as `decodeRecord` does.
@@ -153,6 +159,14 @@ impl<R: Read> Records<R> {
         } else {
             Unreadable::Io(error)
         }
+    }
+}
+
+#[cfg(test)]
+impl<R> Records<R> {
+    /// Bytes that are kept for records.
+    pub(super) fn memory(&self) -> usize {
+        self.buffer.capacity()
     }
 }
 

@@ -232,6 +232,20 @@ fn a_wrong_byte_in_the_middle_is_damage() {
 }
 
 #[test]
+fn a_wrong_length_takes_no_more_memory_than_the_file_has() {
+    let good = Writer::new(0, HEAD).entry(1, 1, b"a").bytes;
+    for length in [1 << 55, 5000, 4000] {
+        let mut bytes = good.clone();
+        bytes.extend(u64::to_le_bytes(length));
+        bytes.resize(good.len() + 8 + 4096, 0xff);
+        let size = u64::try_from(bytes.len()).unwrap();
+        let mut records = Records::new(&bytes[..], size, LONGEST_SCAN);
+        while let Ok(Some(_)) = records.next() {}
+        assert!(records.memory() <= 4096, "{length}: {}", records.memory());
+    }
+}
+
+#[test]
 fn stops_when_asked() {
     let bytes = Writer::new(0, HEAD).entry(1, 1, b"a").preallocated();
     let read = read_tail(
