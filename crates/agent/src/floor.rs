@@ -15,17 +15,13 @@ use crate::{
 pub(crate) fn check(
     volume: &Path,
     seen: &Seen,
-    file: &std::result::Result<String, String>,
+    file: &str,
     stop: &dyn Fn() -> bool,
 ) -> Result<Option<Verdict>> {
     let Wal::Head(head) = seen.wal else {
         return Ok(None);
     };
-    let Some(floor) = file
-        .as_ref()
-        .ok()
-        .and_then(|file| find(file, head.member_id))
-    else {
+    let Some(floor) = find(file, head.member_id) else {
         return Ok(None);
     };
     // A file is named after the first index that it may hold: all before it are in the log.

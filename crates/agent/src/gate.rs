@@ -3,7 +3,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::Read,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -51,12 +51,12 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
     let mut standing = Standing {
         fence: None,
         short: None,
-        removed: removed::honour(args, &read_annotations(args))?,
+        removed: removed::honour(args, &need_annotations(args)?)?,
         failed: None,
     };
     while !stop.is_asked() {
         let seen = look::look(&args.volume)?;
-        let read = read_annotations(args);
+        let read = need_annotations(args)?;
         standing.fence = standing.fence.max(fence::find(&read));
         let may_start = judge(&seen, &args.cluster_uid, standing.fence) == Verdict::Start;
         standing.short = if may_start {
@@ -108,12 +108,7 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
 }
 
 /// Why data of ours has to wait all the same: it is another pod's, or less than it once was.
-fn withheld(
-    args: &Gate,
-    seen: &Seen,
-    read: &std::result::Result<String, String>,
-    stop: &Stop,
-) -> Result<Option<Verdict>> {
+fn withheld(args: &Gate, seen: &Seen, read: &str, stop: &Stop) -> Result<Option<Verdict>> {
     match judge_pod(&seen.identity, args.pod_name.as_deref()) {
         Verdict::Start => floor::check(&args.volume, seen, read, &|| stop.is_asked()),
         exchanged @ Verdict::Wait(..) => Ok(Some(exchanged)),
@@ -187,7 +182,9 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
         server.serve(&answers);
         let read = read_annotations(args);
         if read_before.as_ref() != Some(&read) {
-            let fence = standing.fence.max(fence::find(&read));
+            // While the file cannot be read, no grant is taken either.
+            let fence = read.as_ref().ok().and_then(|file| fence::find(file));
+            let fence = standing.fence.max(fence);
             if judge(&seen, &args.cluster_uid, fence) != judged {
                 log(Level::Info, "the fence rose; judging anew", &json!({}));
                 return Ok(None);
@@ -333,15 +330,26 @@ fn consider(
     Ok(Some(permitted))
 }
 
+/// The annotations, before anything is judged.
+///
+/// Invariant: without them nothing starts: they may hold a fence, or name this data's member as removed. The kubelet
+/// writes the file before it starts the container, so a missing one is as bad as one that cannot be read. The agent
+/// ends, and the kubelet starts it again (`annotations_that_cannot_be_read_hold_everything_back`).
+fn need_annotations(args: &Gate) -> Result<String> {
+    read_annotations(args).map_err(|message| Fault {
+        exit: Exit::Read,
+        message,
+    })
+}
+
 /// The whole annotations file; read at every tick, because it is small and the kubelet swaps it. The
-/// error is what a person should read; a file that is not there yet holds nothing.
+/// error is what a person should read.
 fn read_annotations(args: &Gate) -> std::result::Result<String, String> {
     let mut bytes = Vec::new();
     let read = File::open(&args.annotations)
         .and_then(|file| file.take(LONGEST_ANNOTATIONS).read_to_end(&mut bytes));
     match read {
         Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(format!(
             "cannot read {}: {error}",
             args.annotations.display()

@@ -18,14 +18,8 @@ use crate::{
 ///
 /// Invariant: only data whose own log names one of these members is touched
 /// (`data_of_a_removed_member_is_set_aside_and_no_other`).
-pub(crate) fn honour(args: &Gate, file: &std::result::Result<String, String>) -> Result<String> {
-    let ids = match file {
-        Ok(file) => parse(file),
-        Err(why) => {
-            log(Level::Warn, "no annotations", &json!({"error": why}));
-            Vec::new()
-        }
-    };
+pub(crate) fn honour(args: &Gate, file: &str) -> Result<String> {
+    let ids = parse(file);
     if ids.is_empty() {
         return Ok(String::new());
     }

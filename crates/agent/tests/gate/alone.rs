@@ -105,6 +105,22 @@ fn a_grant_for_this_wait_starts_etcd_with_exactly_these_flags() {
     assert!(!descriptors.contains("socket:"), "{descriptors}");
 }
 
+/// A fence may stand in them, and the IDs of members that were removed.
+#[test]
+fn annotations_that_cannot_be_read_hold_everything_back() {
+    for broken in [false, true] {
+        let pod = Pod::new();
+        fs::remove_file(pod.path("podinfo/annotations")).unwrap();
+        if broken {
+            fs::create_dir(pod.path("podinfo/annotations")).unwrap();
+        }
+        let agent = pod.start(Path::new(SHELL), &script("exit 1"));
+        assert_eq!(agent.await_exit().code(), Some(74), "{}", pod.log());
+        let told = fs::read_to_string(pod.path("termination-log")).unwrap();
+        assert!(told.contains("podinfo/annotations"), "{told}");
+    }
+}
+
 #[test]
 fn a_grant_for_another_wait_is_ignored() {
     let pod = Pod::new();

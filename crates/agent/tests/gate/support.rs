@@ -98,6 +98,8 @@ impl Pod {
         // A fresh file system has one, and it is no data.
         fs::create_dir(directory.path().join("volume/lost+found")).unwrap();
         fs::write(directory.path().join("termination-log"), "").unwrap();
+        // The kubelet writes it before it starts the container.
+        fs::write(directory.path().join("podinfo/annotations"), "").unwrap();
         Self {
             directory,
             port: free_port(),

@@ -75,6 +75,7 @@ impl Pod {
         for name in ["volume", "podinfo"] {
             std::fs::create_dir(directory.path().join(name))?;
         }
+        std::fs::write(directory.path().join("podinfo/annotations"), "")?;
         Ok(Self {
             directory,
             agent: binary("etcd-agent")?,
