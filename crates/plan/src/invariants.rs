@@ -11,6 +11,7 @@ mod maintain;
 mod proof;
 mod recover;
 mod replace;
+mod stranger;
 
 use api::v1alpha1::status::JoinIntent;
 use gate::{Action, State};
@@ -101,7 +102,7 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
             grant,
         } => {
             let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
-            let report = pod.held().ok_or(Violation::Unknown)?;
+            let report = stranger::own_report(pod)?;
             ensure(
                 grant.nonce == report.nonce && *pod_uid == pod.uid,
                 Violation::NotThisWait,
@@ -155,6 +156,7 @@ fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     if old.ending && !new.ending {
         return change::check_end(observed, new);
     }
+    stranger::check_latch(observed, new)?;
     change::check_ending(observed, new)?;
     maintain::check_written(observed, new)?;
     hang::check_written(observed, new)?;
@@ -354,6 +356,7 @@ fn check_promote(observed: &Observed, id: u64) -> Result<(), Violation> {
 fn check_remove(observed: &Observed, id: u64, ordinal: u32, nonce: &str) -> Result<(), Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
+    stranger::own_report(pod)?;
     let report = facts::without_data(observed, ordinal);
     let report = report.filter(|report| report.nonce == nonce);
     let report = report.ok_or(Violation::Unknown)?;

@@ -10,6 +10,7 @@ mod objects;
 mod refused;
 mod space;
 mod stall;
+mod stranger;
 mod told;
 mod upkeep;
 
@@ -205,6 +206,8 @@ pub struct Pod {
     pub fence: Option<u64>,
     /// What runs in it.
     pub process: Process,
+    /// Who answered at its address, where that was not this pod.
+    pub stranger: Option<String>,
     /// It runs and does not keep up.
     pub stall: Option<Stall>,
 }

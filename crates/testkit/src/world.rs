@@ -4,6 +4,7 @@
 
 pub mod act;
 mod adopt;
+pub mod astray;
 pub(crate) mod canon;
 mod etcd;
 mod hang;
@@ -86,6 +87,8 @@ pub struct World {
     pub sluggish: BTreeSet<String>,
     /// Volumes are tied to a zone, of which every node has one of its own, and name no node.
     pub zonal: bool,
+    /// Pods at whose address another one answers.
+    pub astray: BTreeMap<u32, astray::Stray>,
     /// Nodes that are not well.
     pub nodes: BTreeMap<String, NodeState>,
     /// Objects whose writes do not take effect.
@@ -362,6 +365,7 @@ impl World {
             upkeep: space::Upkeep::default(),
             sluggish: BTreeSet::new(),
             zonal: false,
+            astray: BTreeMap::new(),
             nodes: BTreeMap::new(),
             refuses: BTreeMap::new(),
             hung_in: BTreeMap::new(),

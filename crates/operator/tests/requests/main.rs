@@ -149,6 +149,7 @@ fn held() -> Pod {
             data: None,
             failed: None,
         }),
+        stranger: None,
         stall: None,
     }
 }
@@ -324,7 +325,7 @@ async fn a_step_that_breaks_an_invariant_asks_nobody_anything() {
 #[tokio::test]
 async fn a_latch_replaces_the_status_of_the_object_that_was_seen() {
     let mut latched = observed().cluster.latched;
-    latched.cluster_id = Some(0xabc);
+    latched.storage = Some(1 << 30);
     let (outcome, asked) = run(
         Step::Latch(latched),
         vec![(200, serde_json::to_value(cluster()).unwrap())],
@@ -335,7 +336,7 @@ async fn a_latch_replaces_the_status_of_the_object_that_was_seen() {
     let wanted = "/apis/etcd.etcd.io/v1alpha1/namespaces/prod/etcdclusters/db/status?";
     assert_eq!((method.as_str(), path.as_str()), ("PUT", wanted));
     assert_eq!(body["metadata"]["resourceVersion"], "7");
-    assert_eq!(body["status"]["clusterID"], "abc");
+    assert_eq!(body["status"]["storageBytes"], 1 << 30);
 }
 
 #[tokio::test]

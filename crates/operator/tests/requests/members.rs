@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::Pod as ApiPod;
 use plan::decide;
 use testkit::scene::{Does, For, Listed, Scene, Slot};
 use testkit::world::{NAME, NAMESPACE};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
@@ -23,11 +24,22 @@ type Answer = (u16, &'static str);
 struct Members {
     answers: Vec<Answer>,
     asked: Arc<Mutex<Vec<String>>>,
+    /// What answers at the gate of every pod.
+    report: Option<Report>,
 }
 
 impl Connect for Members {
-    fn connect<'a>(&'a self, target: &'a Target, _: u16) -> BoxFuture<'a, io::Result<BoxStream>> {
+    fn connect<'a>(
+        &'a self,
+        target: &'a Target,
+        port: u16,
+    ) -> BoxFuture<'a, io::Result<BoxStream>> {
         let (near, far) = tokio::io::duplex(64 * 1024);
+        if port == gate::PORT {
+            tokio::spawn(tell(far, serde_json::to_string(&self.report).unwrap()));
+            let near: BoxStream = Box::new(near);
+            return Box::pin(async move { Ok(near) });
+        }
         let ordinal = api::names::ordinal(NAME, &target.pod).unwrap();
         let (code, says) = *self.answers.get(usize::try_from(ordinal).unwrap()).unwrap();
         let (asked, pod) = (Arc::clone(&self.asked), target.pod.clone());
@@ -48,6 +60,17 @@ impl Connect for Members {
         let near: BoxStream = Box::new(near);
         Box::pin(async move { Ok(near) })
     }
+}
+
+/// Answers one request with this body.
+async fn tell(mut stream: tokio::io::DuplexStream, body: String) {
+    let mut request = [0; 4096];
+    let _asked = stream.read(&mut request).await.unwrap();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(answer.as_bytes()).await.unwrap();
 }
 
 fn pod(ordinal: u32) -> ApiPod {
@@ -72,11 +95,20 @@ async fn add(answers: Vec<Answer>) -> (Outcome, Vec<String>) {
         matches!(decision.step, Step::AddLearner { ordinal: 3, .. }),
         "{decision:?}"
     );
+    act_on(&observed, &decision, (answers, None)).await
+}
+
+async fn act_on(
+    observed: &Observed,
+    decision: &Decision,
+    (answers, report): (Vec<Answer>, Option<Report>),
+) -> (Outcome, Vec<String>) {
     let (client, _) = recorded(vec![]);
     let asked = Arc::default();
     let connect: Arc<dyn Connect> = Arc::new(Members {
         answers,
         asked: Arc::clone(&asked),
+        report,
     });
     let ctx = Context {
         caches: Caches {
@@ -90,7 +122,7 @@ async fn add(answers: Vec<Answer>) -> (Outcome, Vec<String>) {
     let mut cluster = cluster();
     cluster.metadata.name = Some(NAME.to_owned());
     cluster.metadata.namespace = Some(NAMESPACE.to_owned());
-    let outcome = Box::pin(act::act(&cluster, &observed, &decision, &ctx)).await;
+    let outcome = Box::pin(act::act(&cluster, observed, decision, &ctx)).await;
     let asked = asked.lock().unwrap().clone();
     (outcome, asked)
 }
@@ -118,4 +150,28 @@ async fn an_answer_of_which_nobody_knows_what_became_is_not_asked_for_twice() {
     let (outcome, asked) = add(vec![TIMED_OUT; 3]).await;
     assert_eq!(asked, ["db-0 MemberAdd"]);
     assert!(matches!(outcome, Outcome::NotNow(_)), "{outcome:?}");
+}
+
+/// The nonce alone does not tell: the address of a pod may have led elsewhere at the look already.
+#[tokio::test]
+async fn no_member_is_removed_for_the_report_of_another_pod() {
+    let mut slots = vec![Slot::new(Does::Serves, Listed::Voter); 3];
+    slots.push(Slot::new(Does::Waits(State::Empty), Listed::Voter));
+    let observed = Scene::formed(5, slots).observed();
+    let decision = decide(&observed);
+    assert!(
+        matches!(decision.step, Step::RemoveMember { ordinal: 3, .. }),
+        "{decision:?}"
+    );
+    let own = observed.pods[&3].held().unwrap();
+    let another = Report {
+        pod_uid: "another".into(),
+        ..own.clone()
+    };
+    let (outcome, asked) = act_on(&observed, &decision, (vec![LISTED; 4], Some(another))).await;
+    assert_eq!(asked, Vec::<String>::new());
+    let Outcome::NotNow(why) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(why.contains("the pod with UID another"), "{why}");
 }

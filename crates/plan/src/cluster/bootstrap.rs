@@ -40,7 +40,12 @@ fn formed(observed: &Observed) -> Option<Decision> {
         .pods
         .iter()
         .filter(|(ordinal, pod)| stays(ordinal, pod));
-    let (pod, serving) = staying.find_map(|(_, pod)| Some((pod, pod.serving()?)))?;
+    // Its member is listed under the peer URL of this very pod: another cluster's would not be.
+    let (pod, serving) = staying.find_map(|(ordinal, pod)| {
+        let serving = pod.serving()?;
+        let listed = observed.member_of(*ordinal)?;
+        (listed.id == serving.member_id).then_some((pod, serving))
+    })?;
     let target = observed.cluster.target.as_ref()?;
     (serving.cluster_id == list.cluster_id).then(|| {
         let version = serving.version.unwrap_or(target.intent.version);
@@ -78,7 +83,7 @@ fn forgotten(observed: &Observed) -> Option<Decision> {
         && observed
             .pods
             .values()
-            .any(|pod| pod.process == Process::Starting);
+            .any(|pod| matches!(pod.process, Process::Starting | Process::Serving(_)));
     (observed.objects.client_service || runs).then(|| {
         let why = "the cluster has formed before, though the status does not say so: waiting for a member to serve";
         Decision::wait(Reason::EtcdUnreachable, why, LATER)

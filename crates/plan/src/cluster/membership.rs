@@ -129,6 +129,9 @@ fn unreachable(observed: &Observed) -> Decision {
 
 /// What a pod is doing, in a few words.
 pub(crate) fn describe(pod: &Pod) -> String {
+    if let Some(stranger) = &pod.stranger {
+        return format!("does not answer: at its address {stranger} answers");
+    }
     match (&pod.problem, &pod.process) {
         (_, Process::Serving(serving)) if serving.leader == 0 => "serves without a leader".into(),
         (_, Process::Serving(_)) if pod.stall.is_some() => "serves but does not keep up".into(),

@@ -45,6 +45,7 @@ mod worlds_refuse;
 mod worlds_rollback;
 mod worlds_shrink;
 mod worlds_space;
+mod worlds_stranger;
 mod worlds_volumes;
 mod worlds_wiped;
 mod worlds_zones;

@@ -290,6 +290,7 @@ impl Scene {
                         .then(|| Told::first(Self::now() - SignedDuration::from_secs(slot.age))),
                     fence: slot.fenced.then_some(FENCE),
                     process: self.process((ordinal, slot), &ids, leader, templates),
+                    stranger: None,
                     stall: slot.stalls.stall(),
                 };
                 (ordinal, pod)

@@ -5,13 +5,13 @@ use std::fmt;
 
 use gate::Grant;
 use manifests::Shape;
-use plan::observed::{Answer, Attempt, Latched, Told};
+use plan::observed::{Answer, Attempt, Latched, Process, Told};
 use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Observed, Step};
 
 use crate::world::observe::Look;
 use crate::world::refuse::{How, wish};
-use crate::world::{Container, Set, Template, World};
+use crate::world::{Set, Template, World};
 
 /// The operator was killed in the middle of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,13 +220,15 @@ impl World {
         (id, ordinal, nonce): (u64, u32, &str),
         cluster: u64,
     ) -> Result<Outcome, Killed> {
-        let waits = self
-            .pods
-            .get(&ordinal)
-            .is_some_and(|pod| match &pod.container {
-                Container::Waiting(report) => report.nonce == nonce,
-                Container::Down | Container::Etcd(_) => false,
-            });
+        let seen = look.observed.pods.get(&ordinal);
+        let instead = self.found_instead(ordinal);
+        let found = instead.or_else(|| Some(self.process(self.pods.get(&ordinal)?)));
+        let waits = match (found, seen) {
+            (Some(Process::Held(report)), Some(pod)) => {
+                report.nonce == nonce && report.pod_uid == pod.uid
+            }
+            _another => false,
+        };
         if !waits || look.revision != self.object.revision {
             return Ok(Outcome::NotNow("it has changed since".to_owned()));
         }

@@ -91,15 +91,12 @@ impl World {
             claims: self.observe_claims(),
             pods: self.observe_pods(blind),
             homes: self.observe_homes(),
-            etcd: Etcd {
-                members: self.observe_list().filter(|_| !blind.list),
-                upkeep: None,
-            },
+            etcd: Etcd::default(),
         };
-        if !plan::cluster::has_answers(&observed) {
-            observed.etcd.members = None;
-        }
         observed.recall();
+        let seen = !blind.list && plan::cluster::has_answers(&observed);
+        let list = self.observe_list().filter(|_| seen);
+        self.prove(&mut observed, list.as_ref());
         self.observe_hashes(&mut observed);
         let wishes = self.wishes(&observed);
         observed.objects.drifted = wishes.iter().map(ToString::to_string).collect();
@@ -210,7 +207,8 @@ impl World {
             let process = if blind.pods.contains(ordinal) {
                 Process::Unknown
             } else {
-                self.process(pod)
+                let instead = self.found_instead(*ordinal);
+                instead.unwrap_or_else(|| self.process(pod))
             };
             let seen = Pod {
                 uid: pod.uid.clone(),
@@ -231,6 +229,7 @@ impl World {
                 told: pod.told,
                 fence: pod.template.fence,
                 process,
+                stranger: None,
                 stall: None,
             };
             (*ordinal, seen)
@@ -238,7 +237,7 @@ impl World {
         .collect()
     }
 
-    fn process(&self, pod: &world::Pod) -> Process {
+    pub(super) fn process(&self, pod: &world::Pod) -> Process {
         let process = match &pod.container {
             Container::Down => return Process::Unknown,
             Container::Waiting(report) => return Process::Held(report.clone()),

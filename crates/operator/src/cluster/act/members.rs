@@ -64,7 +64,8 @@ pub(super) async fn promote(
     }
 }
 
-/// Looks once more: only a pod that still waits on its empty volume has lost its member's data.
+/// Looks once more: only a pod that still waits on its empty volume has lost its member's data. The report has to be
+/// that pod's: its address may lead to another one by now.
 pub(super) async fn remove(
     observed: &Observed,
     (id, ordinal, nonce): (u64, u32, &str),
@@ -77,7 +78,13 @@ pub(super) async fn remove(
     let Some(target) = targets(cluster, ctx).remove(&ordinal) else {
         return nobody();
     };
+    let pod_uid = observed.pods.get(&ordinal).map(|pod| pod.uid.as_str());
     match etcd::gate_report(ctx.connect.as_ref(), &target, DEADLINE).await {
+        Ok(GateAnswer::Waiting(report)) if Some(report.pod_uid.as_str()) != pod_uid => {
+            let other = report.pod_uid;
+            let what = format!("the pod with UID {other} answers at the address of this one");
+            return Outcome::NotNow(what);
+        }
         Ok(GateAnswer::Waiting(report)) if report.nonce == nonce => {}
         Ok(_) => return Outcome::NotNow("the pod no longer waits".into()),
         Err(error) => return refused(&error),

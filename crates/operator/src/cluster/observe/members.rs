@@ -53,16 +53,17 @@ pub(super) async fn look(
             pod.process = process;
         }
     }
-    targets.retain(|ordinal, _| {
-        observed
-            .pods
-            .get(ordinal)
-            .is_some_and(|pod| pod.serving().is_some())
-    });
-    if !plan::cluster::has_answers(observed) {
+    observed.disown_waits();
+    keep_serving(&mut targets, observed);
+    let has_answers = plan::cluster::has_answers(observed);
+    if has_answers {
+        observed.etcd.members = member_list(ctx, &targets, observed).await;
+    }
+    prove(observed, &targets, ctx).await;
+    keep_serving(&mut targets, observed);
+    if !has_answers {
         return;
     }
-    observed.etcd.members = member_list(ctx, targets.values()).await;
     let list = observed.etcd.members.as_ref();
     if budget.is_spent() {
         return;
@@ -86,6 +87,32 @@ pub(super) async fn look(
             {
                 serving.reads = Some(answers);
             }
+        }
+    }
+}
+
+fn keep_serving(targets: &mut BTreeMap<u32, Target>, observed: &Observed) {
+    targets.retain(|ordinal, _| {
+        let pod = observed.pods.get(ordinal);
+        pod.is_some_and(|pod| pod.serving().is_some())
+    });
+}
+
+/// Whose answers these are, before anything follows from them: the address of a pod may lead to another one by now.
+async fn prove(observed: &mut Observed, serving: &BTreeMap<u32, Target>, ctx: &Context) {
+    let asked = observed.unproved().into_iter();
+    let asked = asked.filter_map(|ordinal| Some((ordinal, serving.get(&ordinal)?)));
+    let answers = asked.map(|(ordinal, target)| async move {
+        let member = ctx.member(target).with_deadline(DEADLINE);
+        let list = member.member_list(Consistency::Local).await.ok()?;
+        Some((ordinal, members(list)))
+    });
+    let own = join_all(answers).await.into_iter().flatten().collect();
+    observed.disown_members(&own);
+    for (ordinal, pod) in &observed.pods {
+        if let Some(stranger) = &pod.stranger {
+            let pod = observed.member_name(*ordinal);
+            tracing::warn!(%pod, %stranger, "another one answers at the address of a pod");
         }
     }
 }
@@ -168,27 +195,34 @@ fn serving(status: etcd::Status) -> Process {
     })
 }
 
-/// Confirmed by a quorum: the first member that can give it does. Learners refuse.
-async fn member_list(ctx: &Context, serving: impl Iterator<Item = &Target>) -> Option<MemberList> {
-    let questions = serving.map(|target| {
+/// Confirmed by a quorum of this very cluster: the first member that can give it does. Learners refuse.
+async fn member_list(
+    ctx: &Context,
+    serving: &BTreeMap<u32, Target>,
+    observed: &Observed,
+) -> Option<MemberList> {
+    let questions = serving.iter().map(|(ordinal, target)| {
         let member = ctx.member(target).with_deadline(DEADLINE);
-        confirmed_list(member).boxed()
+        async move {
+            let list = member.member_list(Consistency::Linearizable).await.ok()?;
+            Some(members(list)).filter(|list| observed.is_own_list(*ordinal, list))
+        }
+        .boxed()
     });
     first(questions.collect(), BRIEF).await
 }
 
-async fn confirmed_list(member: etcd::Member) -> Option<MemberList> {
-    let list = member.member_list(Consistency::Linearizable).await.ok()?;
+fn members(list: etcd::MemberList) -> MemberList {
     let members = list.members.into_iter().map(|member| Member {
         id: member.id,
         name: member.name,
         peer_urls: member.peer_urls,
         learner: member.is_learner,
     });
-    Some(MemberList {
+    MemberList {
         cluster_id: list.cluster_id,
         members: members.collect(),
-    })
+    }
 }
 
 /// What each voter lists by itself, which is what a joiner will be told.
