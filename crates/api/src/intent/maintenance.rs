@@ -1,7 +1,7 @@
 //! What a spec says about keeping the database in shape.
 
 use super::InvalidSpec;
-use crate::v1alpha1::maintenance::{Defragment, Maintenance, Window};
+use crate::v1alpha1::maintenance::{Compact, Defragment, Maintenance, Window};
 
 const DAY: i64 = 24 * 60;
 
@@ -12,7 +12,12 @@ pub struct MaintenanceIntent {
     pub defragment: bool,
     /// When that may begin; `None` is at any time.
     pub window: Option<DailyWindow>,
+    /// How many revisions are kept when history is compacted to make room; `None` where nothing may be compacted.
+    pub history: Option<u64>,
 }
+
+/// Revisions that are kept when nothing is said.
+const DEFAULT_HISTORY: u64 = 1000;
 
 /// Some minutes of every day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +41,17 @@ pub(super) fn parse(written: Option<&Maintenance>) -> Result<MaintenanceIntent, 
     Ok(MaintenanceIntent {
         defragment: written.defragment == Defragment::Auto,
         window: written.window.as_ref().map(parse_window).transpose()?,
+        history: match written.compact {
+            Compact::Auto => Some(parse_history(written.keep_revisions)),
+            Compact::Never => None,
+        },
     })
+}
+
+/// What is no number of revisions is not stored; the least that is kept is one.
+fn parse_history(written: Option<i64>) -> u64 {
+    let written = written.map(|kept| u64::try_from(kept).unwrap_or(0).max(1));
+    written.unwrap_or(DEFAULT_HISTORY)
 }
 
 fn parse_window(window: &Window) -> Result<DailyWindow, InvalidSpec> {
@@ -74,6 +89,23 @@ mod tests {
         assert!(at(23, 30) && at(23, 59) && at(0, 0) && at(1, 29));
         assert!(!at(1, 30) && !at(12, 0) && !at(23, 29));
         assert!((0..24).all(|hour| window("05:00", 24).unwrap().holds(hour * 3600)));
+    }
+
+    #[test]
+    fn what_may_be_compacted_is_the_owners_word() {
+        let history = |compact, keep_revisions| {
+            let written = Maintenance {
+                compact,
+                keep_revisions,
+                ..Maintenance::default()
+            };
+            parse(Some(&written)).unwrap().history
+        };
+        assert_eq!(parse(None).unwrap().history, Some(1000));
+        assert_eq!(history(Compact::Auto, None), Some(1000));
+        assert_eq!(history(Compact::Auto, Some(50_000)), Some(50_000));
+        assert_eq!(history(Compact::Auto, Some(-1)), Some(1));
+        assert_eq!(history(Compact::Never, Some(50_000)), None);
     }
 
     #[test]

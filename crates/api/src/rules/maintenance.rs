@@ -13,4 +13,9 @@ pub(super) const RULES: &[CelRule] = &[
         "self >= 1 && self <= 24",
         "a window lasts from 1 to 24 hours",
     ),
+    always(
+        &["spec", "maintenance", "keepRevisions"],
+        "self >= 1 && self <= 1000000000",
+        "write how many revisions are kept, 1 to 1000000000, or leave it out for 1000; compact: Never lets nothing be compacted",
+    ),
 ];

@@ -4,8 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the database is kept in shape. What a database at its quota needs is done whatever is written here: without it
-/// etcd takes no writes.
+/// How the database is kept in shape. A database at its quota is defragmented and its alarm disarmed whatever is written
+/// here: without it etcd takes no writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Maintenance {
@@ -16,6 +16,26 @@ pub struct Maintenance {
     /// When that may begin; at any time when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
+    /// `Auto` compacts the history of a database that has used 90 % of its quota, down to `keepRevisions`; `Never` lets
+    /// the operator compact nothing: etcd takes no writes once the quota is reached, until somebody makes room.
+    #[serde(default)]
+    pub compact: Compact,
+    /// How many of the latest revisions are kept when history is compacted to make room; 1000 when absent. Without
+    /// influence on `spec.etcd.autoCompaction`, which etcd does by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_revisions: Option<i64>,
+}
+
+/// Who compacts the history of a database that is nearly full.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Compact {
+    /// The operator.
+    #[default]
+    Auto,
+    /// Somebody else.
+    Never,
 }
 
 /// Who defragments.

@@ -10,8 +10,8 @@ use crate::cluster::{rollout, shrink};
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Alarm, AlarmKind, Latched, Member, MemberList, Observed, UpkeepTask};
 
-/// Revisions that are kept, whatever room they take.
-pub(crate) const HISTORY: u64 = 1000;
+/// Compaction is worth the while for so many revisions.
+const WORTH: u64 = 1000;
 /// A file that is worth defragmenting without need: so large, in bytes, and less than half of it used.
 const LARGE: u64 = 100 << 20;
 /// The least that a defragmentation must win, in bytes; and a tenth of the file.
@@ -106,7 +106,7 @@ pub(super) fn relieve(observed: &Observed, list: &MemberList) -> Option<Decision
             return None;
         }
         disarm(observed, list, &rooms)
-            .or_else(|| compact(observed, &rooms, HISTORY))
+            .or_else(|| compact(observed, &rooms, WORTH))
             .or_else(|| {
                 next(
                     observed,
@@ -167,12 +167,23 @@ pub(super) fn exhausted(observed: &Observed, _: &MemberList) -> Option<Decision>
     let why = complaint(observed)?;
     Some(Decision::refuse(
         Reason::NoSpace,
-        format!("{why}: {ADVICE}"),
+        format!("{why}: {}", advice(observed)),
     ))
 }
 
 /// What to do where nothing else helps.
-pub(crate) const ADVICE: &str = "raise spec.etcd.quotaBackendBytes, with spec.storage.size at least two and a half times as much, or delete keys";
+const ADVICE: &str = "raise spec.etcd.quotaBackendBytes, with spec.storage.size at least two and a half times as much, or delete keys";
+
+/// The same, with what the owner forbade.
+pub(crate) fn advice(observed: &Observed) -> String {
+    let intent = observed.cluster.intent.as_ref();
+    match intent.map(|intent| intent.maintenance.history) {
+        Ok(None) => format!(
+            "history is not compacted, because spec.maintenance.compact is Never: compact it yourself (etcdctl compact REVISION), set Auto, or {ADVICE}"
+        ),
+        Ok(Some(_)) | Err(_) => ADVICE.to_owned(),
+    }
+}
 
 /// Which member uses how much; `None` while there is room.
 pub(crate) fn complaint(observed: &Observed) -> Option<String> {
@@ -219,13 +230,14 @@ fn disarm(observed: &Observed, list: &MemberList, rooms: &[Room<'_>]) -> Option<
     })
 }
 
-/// History goes down to the floor, if that is at least so many revisions more than last time.
+/// History goes down to what the owner keeps, if that is at least so many revisions more than last time.
 fn compact(observed: &Observed, rooms: &[Room<'_>], more: u64) -> Option<Decision> {
+    let kept = observed.cluster.intent.as_ref().ok()?.maintenance.history?;
     let reached = rooms.iter().map(|room| room.revision).min()?;
-    let revision = reached.saturating_sub(HISTORY);
+    let revision = reached.saturating_sub(kept);
     let before = observed.cluster.latched.compacted.unwrap_or(0);
-    (revision >= before.saturating_add(more)).then(|| {
-        let why = format!("forgetting what is older than the last {HISTORY} revisions");
+    (revision > 0 && revision >= before.saturating_add(more)).then(|| {
+        let why = format!("compacting what is older than the last {kept} revisions");
         Decision::act(Step::Compact { revision }, Reason::NoSpace, why)
     })
 }

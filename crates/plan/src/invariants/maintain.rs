@@ -5,9 +5,6 @@ use super::departed::Departure;
 use super::{Violation, ensure, facts};
 use crate::observed::{Alarm, AlarmKind, Hash, Latched, MemberList, Observed, Serving, quorum};
 
-/// Revisions that nobody may forget.
-const FLOOR: u64 = 1000;
-
 /// All voters take part and are here, and nothing else is under way.
 fn check_quiet(observed: &Observed) -> Result<&MemberList, Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
@@ -33,13 +30,19 @@ fn serving<'a>(
     })
 }
 
-/// The floor lies below what every voter has.
+/// What the owner keeps lies below what every voter has.
 pub(super) fn check_compact(observed: &Observed, revision: u64) -> Result<(), Violation> {
+    let intent = observed
+        .cluster
+        .intent
+        .as_ref()
+        .or(Err(Violation::Unknown))?;
+    let floor = intent.maintenance.history.ok_or(Violation::History)?;
     let list = check_quiet(observed)?;
     for serving in serving(observed, list) {
         let reached = serving.ok_or(Violation::Unknown)?.space.revision;
         let kept = reached.saturating_sub(revision);
-        ensure(kept >= FLOOR && revision > 0, Violation::History)?;
+        ensure(kept >= floor && revision > 0, Violation::History)?;
     }
     Ok(())
 }

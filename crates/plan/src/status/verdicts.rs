@@ -210,9 +210,9 @@ fn no_space(observed: &Observed, decision: &Decision) -> Option<String> {
     let full = maintain::complaint(observed)?;
     let helped = decision.reason == Reason::NoSpace && decision.step != Step::Refuse;
     let next = if helped {
-        "room is being made"
+        "room is being made".to_owned()
     } else {
-        maintain::ADVICE
+        maintain::advice(observed)
     };
     Some(format!("{full}: {next}"))
 }

@@ -315,3 +315,42 @@ fn without_a_majority_that_agrees_nothing_is_touched() {
         }
     }
 }
+
+/// What may be forgotten is the owner's word.
+#[test]
+fn history_that_the_owner_keeps_is_kept() {
+    for seed in seeds(10) {
+        let mut run = settled(3, 6, seed);
+        run.world.upkeep.kept = Some(2500);
+        run.world.upkeep.row = MIB / 64;
+        run.world.set_quota(QUOTA);
+        settle(&mut run, &format!("the quota, seed {seed}"));
+        write(&mut run, 5000);
+        settle(&mut run, &format!("seed {seed}"));
+        let cluster = run.world.clusters.values().next().unwrap();
+        let kept = cluster.acknowledged - run.world.upkeep.compacted;
+        assert!(kept >= 2500, "{kept}, seed {seed}");
+        assert!(run.world.upkeep.compacted > 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn where_nothing_may_be_compacted_the_condition_says_so() {
+    for seed in seeds(10) {
+        let mut run = settled(3, 6, seed);
+        run.world.upkeep.keep_all = true;
+        run.world.upkeep.row = MIB / 64;
+        run.world.set_quota(QUOTA);
+        settle(&mut run, &format!("the quota, seed {seed}"));
+        write(&mut run, 5000);
+        run.turns(100);
+        run.verdict().unwrap();
+        assert_eq!(run.world.upkeep.compacted, 0, "seed {seed}");
+        let told = format!("{:?}", run.world.object.status.conditions);
+        assert!(told.contains("spec.maintenance.compact is Never"), "{told}");
+        // The remedy that is named works.
+        run.world.upkeep.keep_all = false;
+        settle(&mut run, &format!("taken back, seed {seed}"));
+        assert!(is_roomy(&run), "seed {seed}");
+    }
+}

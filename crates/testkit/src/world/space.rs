@@ -28,6 +28,10 @@ pub struct Upkeep {
     pub quota: Option<u64>,
     /// `spec.maintenance.defragment` is `Never`.
     pub never: bool,
+    /// `spec.maintenance.compact` is `Never`.
+    pub keep_all: bool,
+    /// `spec.maintenance.keepRevisions`.
+    pub kept: Option<u64>,
     /// `spec.maintenance.window`.
     pub window: Option<DailyWindow>,
     /// Alarms that stand.
@@ -82,6 +86,8 @@ impl World {
         intent.etcd.quota_backend_bytes = self.upkeep.quota.map(bytes);
         intent.maintenance.defragment = !self.upkeep.never;
         intent.maintenance.window = self.upkeep.window;
+        let kept = self.upkeep.kept.unwrap_or(FLOOR);
+        intent.maintenance.history = (!self.upkeep.keep_all).then_some(kept);
     }
 
     fn in_use(&self, cluster: u64, member: u64) -> u64 {
@@ -181,7 +187,9 @@ impl World {
         if revision > head {
             return Err("required revision is a future revision".to_owned());
         }
-        if revision > self.upkeep.compacted && head - revision < FLOOR {
+        let floor = self.upkeep.kept.unwrap_or(FLOOR);
+        let further = revision > self.upkeep.compacted;
+        if further && (self.upkeep.keep_all || head.saturating_sub(revision) < floor) {
             self.violate("history that must be kept was forgotten");
         }
         self.upkeep.compacted = self.upkeep.compacted.max(revision);
