@@ -89,6 +89,8 @@ pub struct World {
     pub zonal: bool,
     /// Pods at whose address another one answers.
     pub astray: BTreeMap<u32, astray::Stray>,
+    /// Volumes can be used on any node.
+    pub mobile: bool,
     /// Nodes that are not well.
     pub nodes: BTreeMap<String, NodeState>,
     /// Objects whose writes do not take effect.
@@ -366,6 +368,7 @@ impl World {
             sluggish: BTreeSet::new(),
             zonal: false,
             astray: BTreeMap::new(),
+            mobile: false,
             nodes: BTreeMap::new(),
             refuses: BTreeMap::new(),
             hung_in: BTreeMap::new(),

@@ -1,5 +1,6 @@
 //! Observe: from caches and live members to one plain value. Reads only, and guesses nothing.
 
+mod affinity;
 mod budget;
 mod classes;
 mod first;

@@ -88,6 +88,7 @@ pub(super) fn why_dead(observed: &Observed, ordinal: u32) -> Option<String> {
     let node = &home.node;
     match home.state {
         NodeState::Fine => None,
+        NodeState::Deleted | NodeState::OutOfService if !home.took_volume() => None,
         NodeState::Deleted => Some(format!("its node {node} does not exist any more")),
         NodeState::OutOfService => Some(format!("its node {node} is out of service")),
         NodeState::Silent(since) => {

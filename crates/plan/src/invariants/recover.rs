@@ -62,7 +62,8 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
     }
 }
 
-/// A node that does not exist, is out of service, or is silent where a person gave the word.
+/// A node that does not exist or is out of service, with the only place where the volume can be used; or, where a person
+/// gave the word, any that is not well.
 fn is_away(observed: &Observed, ordinal: u32) -> bool {
     let asked = observed.cluster.recover.is_some()
         && observed.cluster.recover == observed.cluster.latched.cluster_id;
@@ -70,7 +71,7 @@ fn is_away(observed: &Observed, ordinal: u32) -> bool {
     home.is_some_and(|home| match home.state {
         NodeState::Fine => false,
         NodeState::Silent(_) => asked,
-        NodeState::OutOfService | NodeState::Deleted => true,
+        NodeState::OutOfService | NodeState::Deleted => asked || home.elsewhere == Some(false),
     })
 }
 

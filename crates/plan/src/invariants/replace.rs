@@ -42,9 +42,10 @@ pub(super) fn is_dead(observed: &Observed, ordinal: u32) -> bool {
     }
     let lost = observed.claims.get(&ordinal).map(|claim| &claim.lost);
     let patience = observed.cluster.intent.as_ref().map(|i| i.node_patience);
-    let home = observed.homes.get(&ordinal).map(|home| home.state);
-    let gone = match home {
-        Some(NodeState::Deleted | NodeState::OutOfService) => true,
+    let home = observed.homes.get(&ordinal);
+    let stuck = home.is_some_and(|home| home.elsewhere == Some(false));
+    let gone = match home.map(|home| home.state) {
+        Some(NodeState::Deleted | NodeState::OutOfService) => stuck,
         Some(NodeState::Silent(since)) => {
             patience.is_ok_and(|most| observed.now.duration_since(since).as_secs() >= most)
         }

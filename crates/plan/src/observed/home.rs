@@ -11,6 +11,21 @@ pub struct Home {
     pub node: String,
     /// How it is.
     pub state: NodeState,
+    /// Whether the volume can be used on another node that there is; `None` where that is not known. Asked for where the
+    /// node is gone.
+    pub elsewhere: Option<bool>,
+}
+
+impl Home {
+    /// The node is gone for good, and nothing but it could use the volume. One that can be used elsewhere comes back with
+    /// the next pod, which Kubernetes makes once it has given up the one on this node.
+    pub fn took_volume(&self) -> bool {
+        let gone = match self.state {
+            NodeState::Fine | NodeState::Silent(_) => false,
+            NodeState::OutOfService | NodeState::Deleted => true,
+        };
+        gone && self.elsewhere == Some(false)
+    }
 }
 
 /// How a node is.

@@ -218,3 +218,38 @@ fn whoever_is_waited_for_in_vain_can_be_given_up() {
         assert!(run.reasons.contains_key(&Reason::Recovering), "{what}");
     }
 }
+
+/// A node is gone, and the volumes that were used there can be used elsewhere: Kubernetes takes its time, and they come
+/// back as they were.
+#[test]
+fn a_volume_that_can_be_used_elsewhere_is_waited_for() {
+    for seed in seeds(10) {
+        for away in [vec![1], vec![0, 2]] {
+            for policy in [OnQuorumLoss::Ask, OnQuorumLoss::FromSurvivor] {
+                let what = format!("{away:?}, {policy:?}, seed {seed}");
+                let mut run = settled(3, 6, seed);
+                run.world.mobile = true;
+                run.world.object.on_quorum_loss = policy;
+                let claims = |run: &Run<'_>| -> Vec<String> {
+                    let claims = run.world.claims.values();
+                    claims.map(|claim| claim.uid.clone()).collect()
+                };
+                let before = claims(&run);
+                for ordinal in &away {
+                    run.world.set_node(*ordinal, NodeState::OutOfService);
+                }
+                for _ in 0..100 {
+                    run.turn();
+                    run.world.sleep(3);
+                }
+                assert!(run.world.object.status.recovery.is_none(), "{what}");
+                for ordinal in &away {
+                    run.world.collect(*ordinal);
+                }
+                settle(&mut run, &what);
+                assert_eq!(claims(&run), before, "{what}");
+                assert_eq!(run.world.clusters.len(), 1, "{what}");
+            }
+        }
+    }
+}

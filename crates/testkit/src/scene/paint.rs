@@ -408,7 +408,12 @@ fn home(fate: Fate) -> Option<Home> {
         Fate::Deleted => NodeState::Deleted,
     };
     let node = "n1".to_owned();
-    Some(Home { node, state })
+    let elsewhere = Some(false);
+    Some(Home {
+        node,
+        state,
+        elsewhere,
+    })
 }
 
 fn report(ordinal: u32, state: State, cluster: u64) -> Report {

@@ -15,6 +15,8 @@ impl World {
     /// Where a new pod runs: where its volume is, or anywhere; `None` while that node takes nobody.
     pub(super) fn schedule(&mut self, ordinal: u32) -> Option<String> {
         let tied = self.claims.get(&ordinal).and_then(|c| c.node.clone());
+        // A volume that is tied to nothing follows its pod.
+        let tied = tied.filter(|node| !self.mobile || self.node(node) == NodeState::Fine);
         let node = tied.unwrap_or_else(|| self.fresh("node"));
         if self.node(&node) != NodeState::Fine {
             return None;
@@ -70,6 +72,11 @@ impl World {
         }
     }
 
+    /// Kubernetes gives up a pod on a node that is gone, and its volume may be used elsewhere.
+    pub fn collect(&mut self, ordinal: u32) {
+        self.pods.remove(&ordinal);
+    }
+
     /// The pod of a member that was removed goes; by force without a word from its node.
     pub(super) fn free(&mut self, ordinal: u32, force: bool) {
         if force {
@@ -84,11 +91,18 @@ impl World {
         let tied = self.claims.iter().filter_map(|(ordinal, claim)| {
             let pod = self.pods.get(ordinal);
             let runs = pod.and_then(|pod| pod.node.clone());
-            let tied = claim.node.clone().filter(|_| !self.zonal);
+            let tied = claim.node.clone();
+            let tied = tied.filter(|_| !self.zonal && !self.mobile);
             let node = runs.or(tied)?;
             let state = self.node(&node);
             let heard = pod.is_some_and(|pod| !matches!(pod.container, Container::Down));
-            (!heard).then_some((*ordinal, Home { node, state }))
+            let elsewhere = Some(self.mobile);
+            let home = Home {
+                node,
+                state,
+                elsewhere,
+            };
+            (!heard).then_some((*ordinal, home))
         });
         tied.collect()
     }

@@ -7,11 +7,12 @@ use api::EtcdCluster;
 use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume};
-use kube::Api;
 use kube::api::ListParams;
+use kube::{Api, ResourceExt};
 use plan::Observed;
 use plan::observed::{Home, NodeState, Process};
 
+use super::affinity;
 use super::kubernetes::{Volume, node_of, volume_of};
 use crate::context::Context;
 
@@ -49,33 +50,69 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
 
 /// Why its volume is gone, and the node that its member depends on.
 async fn ask(cluster: &EtcdCluster, ordinal: u32, ctx: &Context) -> (Option<String>, Option<Home>) {
-    let (lost, tied) = match volume_of(cluster, ordinal, ctx) {
+    let volume = match volume_of(cluster, ordinal, ctx) {
         Some(volume) => ask_volume(&volume, ctx).await,
-        None => (None, None),
+        None => Asked::NotKnown,
     };
-    let home = match (node_of(cluster, ordinal, ctx), tied) {
+    let (lost, volume) = match volume {
+        Asked::Lost(why) => (Some(why), None),
+        Asked::There(volume) => (None, Some(volume)),
+        Asked::NotKnown => (None, None),
+    };
+    let tied = volume.as_ref().and_then(|volume| tied_to(volume));
+    let mut home = match (node_of(cluster, ordinal, ctx), tied) {
         (Some(node), _) => ask_node(node, ctx).await,
         (None, Some(host)) => ask_host(host, ctx).await,
         (None, None) => None,
     };
+    if let (Some(home), Some(volume)) = (&mut home, &volume)
+        && matches!(home.state, NodeState::OutOfService | NodeState::Deleted)
+    {
+        home.elsewhere = ask_elsewhere(volume, &home.node, ctx).await;
+    }
     (lost, home)
 }
 
-/// Why the volume is gone, and the host that it is tied to.
-async fn ask_volume(volume: &Volume, ctx: &Context) -> (Option<String>, Option<String>) {
+/// What became of a volume.
+enum Asked {
+    /// It is gone, and why.
+    Lost(String),
+    There(Box<PersistentVolume>),
+    NotKnown,
+}
+
+async fn ask_volume(volume: &Volume, ctx: &Context) -> Asked {
     if volume.lost {
-        return (Some("the claim has lost it".to_owned()), None);
+        return Asked::Lost("the claim has lost it".to_owned());
     }
     let Some(name) = &volume.name else {
-        return (None, None);
+        return Asked::NotKnown;
     };
     let volumes: Api<PersistentVolume> = Api::all(ctx.client.clone());
     match volumes.get_opt(name).await {
-        Ok(Some(volume)) => (None, tied_to(&volume)),
-        Ok(None) => (Some(format!("{name} does not exist any more")), None),
+        Ok(Some(volume)) => Asked::There(Box::new(volume)),
+        Ok(None) => Asked::Lost(format!("{name} does not exist any more")),
         Err(error) => {
             tracing::debug!(volume = name, %error, "the volume cannot be asked for");
-            (None, None)
+            Asked::NotKnown
+        }
+    }
+}
+
+/// Whether another node than this one can use a volume; `None` where the nodes cannot be asked for.
+async fn ask_elsewhere(volume: &PersistentVolume, node: &str, ctx: &Context) -> Option<bool> {
+    let Some(required) = affinity::required(volume) else {
+        return Some(!affinity::is_local(volume));
+    };
+    let nodes: Api<Node> = Api::all(ctx.client.clone());
+    match nodes.list_metadata(&ListParams::default()).await {
+        Ok(found) => {
+            let mut others = found.items.iter().filter(|other| other.name_any() != node);
+            Some(others.any(|other| affinity::matches(required, &other.name_any(), other.labels())))
+        }
+        Err(error) => {
+            tracing::debug!(%error, "the nodes cannot be asked for");
+            None
         }
     }
 }
@@ -98,7 +135,12 @@ async fn ask_node(node: String, ctx: &Context) -> Option<Home> {
     match nodes.get_opt(&node).await {
         Ok(found) => {
             let state = found.as_ref().map_or(NodeState::Deleted, state_of);
-            Some(Home { node, state })
+            let elsewhere = None;
+            Some(Home {
+                node,
+                state,
+                elsewhere,
+            })
         }
         Err(error) => {
             tracing::debug!(node, %error, "the node cannot be asked for");
@@ -125,10 +167,12 @@ fn home_of(host: String, nodes: &[Node]) -> Option<Home> {
         [] => Some(Home {
             node: host,
             state: NodeState::Deleted,
+            elsewhere: None,
         }),
         [node] => Some(Home {
             node: node.metadata.name.clone()?,
             state: state_of(node),
+            elsewhere: None,
         }),
         _several => None,
     }

@@ -163,7 +163,10 @@ fn why_gone(observed: &Observed, ordinal: u32) -> Option<String> {
     if let Some(why) = &claim.lost {
         return Some(format!("its volume is gone: {why}"));
     }
-    let home = observed.homes.get(&ordinal)?;
+    let home = observed
+        .homes
+        .get(&ordinal)
+        .filter(|home| home.took_volume())?;
     match home.state {
         NodeState::Deleted => Some(format!("its node {} does not exist any more", home.node)),
         NodeState::OutOfService => Some(format!("its node {} is out of service", home.node)),

@@ -30,7 +30,9 @@ fn is_away(observed: &Observed, ordinal: u32) -> bool {
     home.is_some_and(|home| match home.state {
         NodeState::Fine => false,
         NodeState::Silent(_) => is_asked_for(observed),
-        NodeState::OutOfService | NodeState::Deleted => true,
+        NodeState::OutOfService | NodeState::Deleted => {
+            home.took_volume() || is_asked_for(observed)
+        }
     })
 }
 
