@@ -65,3 +65,11 @@ pub(crate) fn free_port() -> io::Result<u16> {
         .local_addr()?
         .port())
 }
+
+/// Two of them.
+pub(crate) fn free_ports() -> io::Result<[u16; 2]> {
+    let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    // Both are held until both are known.
+    let (first, second) = (bind()?, bind()?);
+    Ok([first.local_addr()?.port(), second.local_addr()?.port()])
+}

@@ -10,7 +10,7 @@ use std::{
         mpsc,
     },
     thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use gate::{Data, Failed, GRANT_ANNOTATION, PROTOCOL, Report, State};
@@ -36,6 +36,8 @@ use crate::{
 
 /// How often a waiting gate looks for a grant, a request and a signal.
 const TICK: Duration = Duration::from_millis(20);
+/// How often a gate that receives data looks how much has come.
+const LOOK: Duration = Duration::from_secs(1);
 /// All annotations of an object together are at most 256 KiB, before quoting.
 const LONGEST_ANNOTATIONS: u64 = 2 << 20;
 
@@ -79,14 +81,13 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
                 continue;
             }
             match held.permitted {
-                Permitted::Start(permit) => {
-                    drop(held.server);
-                    volume::prepare(&args.volume, seen.place, &permit)?;
+                Permitted::Start(ref permit) => {
+                    volume::prepare(&args.volume, seen.place, permit)?;
                     if let Start::Fresh { joins: true, .. } = permit.start {
-                        receive::receive(args, &permit.start, &|| stop.is_asked())?;
+                        receive_serving(args, &permit.start, &held, &stop)?;
                         continue;
                     }
-                    permit.start
+                    permit.start.clone()
                 }
                 Permitted::Recover(ref recovery) => {
                     standing.failed = recover_serving(args, recovery, &held, &stop)?;
@@ -167,15 +168,9 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
         detail: describe_wait(args, state, detail) + &standing.tell(),
         data: describe_data(&seen),
         failed: standing.failed.clone(),
+        received_bytes: None,
     };
-    let listen = server
-        .address()
-        .map_or_else(|error| error.to_string(), |found| found.to_string());
-    log(
-        Level::Info,
-        "waiting at the gate",
-        &json!({"listen": listen, "report": report}),
-    );
+    tell_wait(&server, &report);
     let mut answers = render(&report)?;
     let mut read_before = None;
     while !stop.is_asked() {
@@ -210,6 +205,14 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
     Ok(None)
 }
 
+fn tell_wait(server: &Server, report: &Report) {
+    let listen = server
+        .address()
+        .map_or_else(|error| error.to_string(), |found| found.to_string());
+    let fields = json!({"listen": listen, "report": report});
+    log(Level::Info, "waiting at the gate", &fields);
+}
+
 /// Where somebody has to decide, how far the log goes is worth the time.
 fn look_deeper(args: &Gate, seen: &Seen, stop: &Stop) -> Result<Seen> {
     let mut seen = seen.clone();
@@ -228,6 +231,39 @@ fn listen(args: &Gate) -> Result<Server> {
             format!("cannot listen on {}", args.listen),
             &error,
         )
+    })
+}
+
+/// Receives the data of the leader while the port goes on being served: who asks is told how much has come.
+fn receive_serving(args: &Gate, start: &Start, held: &Held, stop: &Stop) -> Result<()> {
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| receive::receive(args, start, &|| stop.is_asked()));
+        let mut looked: Option<(Instant, Arc<Answers>)> = None;
+        while !worker.is_finished() {
+            let fresh = looked.take_if(|(at, _)| at.elapsed() < LOOK);
+            let (at, answers) = match fresh {
+                Some(looked) => looked,
+                None => (Instant::now(), render_received(args, &held.report)?),
+            };
+            held.server.serve(&answers);
+            looked = Some((at, answers));
+            thread::sleep(TICK);
+        }
+        worker.join().unwrap_or_else(|_| {
+            Err(Fault {
+                exit: Exit::Machine,
+                message: "the first run broke off".into(),
+            })
+        })
+    })
+}
+
+fn render_received(args: &Gate, report: &Report) -> Result<Arc<Answers>> {
+    let received = receive::received(&args.volume);
+    render(&Report {
+        received_bytes: Some(received),
+        detail: format!("joining: {received} bytes of the leader's data received"),
+        ..report.clone()
     })
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Permit {
 }
 
 /// How etcd starts.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     /// On the data that is there.
     OnData,

@@ -7,7 +7,9 @@
 //! learner that serves no client is not promoted.
 
 use std::{
+    fs,
     os::unix::process::ExitStatusExt,
+    path::Path,
     process::{Command, ExitStatus},
     thread,
     time::{Duration, Instant},
@@ -18,11 +20,13 @@ use serde_json::json;
 use crate::{
     Result,
     args::Gate,
-    child::{Tool, free_port},
+    child::{Tool, free_ports},
+    judge::Place,
     outcome::{Exit, Fault},
     permit::Start,
     probe, start,
     telemetry::{Level, log},
+    volume,
 };
 
 /// How often the member is looked at.
@@ -35,15 +39,19 @@ const PROMPT: Duration = Duration::from_millis(50);
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Runs etcd until it has caught up with the leader, or a stop is asked for; then it is stopped, and the
-/// volume is to be judged anew.
+/// volume is to be judged again. The gate's port stays the agent's, which tells how much has come.
 pub(crate) fn receive(args: &Gate, start: &Start, stop: &dyn Fn() -> bool) -> Result<()> {
     let begun = Instant::now();
-    let port = free_port().map_err(|error| Fault::new(Exit::Machine, "no free port", &error))?;
+    let ports = free_ports();
+    let [port, metrics] =
+        ports.map_err(|error| Fault::new(Exit::Machine, "no free port", &error))?;
     let mut command = Command::new(&args.etcd);
     command.args(start::build_flags(args, start));
+    // Of a repeated flag etcd takes the last.
     command.arg(format!("--listen-client-urls=http://127.0.0.1:{port}"));
+    command.arg(format!("--listen-metrics-urls=http://127.0.0.1:{metrics}"));
     let mut etcd = Tool::spawn("etcd", &mut command).map_err(not_executed)?;
-    while !stop() && !has_caught_up(args.listen.port(), port) {
+    while !stop() && !has_caught_up(metrics, port) {
         if let Some(status) = etcd.ended().map_err(not_executed)? {
             return Err(ended(status));
         }
@@ -57,6 +65,18 @@ pub(crate) fn receive(args: &Gate, start: &Start, stop: &dyn Fn() -> bool) -> Re
     let fields = json!({"seconds": begun.elapsed().as_secs_f32(), "stopped": stop()});
     log(Level::Info, "the first run has ended", &fields);
     Ok(())
+}
+
+/// Bytes of the leader's data that have come so far: what etcd writes into `member/snap` while it receives a snapshot, and
+/// the database. The log does not count, for its files are as long as they will be from the start.
+pub(crate) fn received(volume: &Path) -> u64 {
+    let Ok(files) = fs::read_dir(volume::member(volume, Place::Data).join("snap")) else {
+        return 0;
+    };
+    // One that was renamed meanwhile is counted at the next look.
+    let sizes = files.flatten().filter_map(|file| file.metadata().ok());
+    let sizes = sizes.map(|found| found.len());
+    sizes.fold(0, u64::saturating_add)
 }
 
 /// A read that goes through the leader is answered, or the announcement came back after all. An alarm is

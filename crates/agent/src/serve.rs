@@ -158,8 +158,13 @@ fn route<'a>(request: &str, answers: &'a Answers) -> (&'static str, &'static str
     if method != "GET" && method != "HEAD" {
         return ("405 Method Not Allowed", TEXT, "only GET and HEAD\n");
     }
-    match target.split_once('?').map_or(target, |(path, _)| path) {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    match path {
         "/livez" => ("200 OK", TEXT, "ok\n"),
+        // What a release of etcd without `/livez` is asked instead.
+        "/health" if query.contains("serializable=true") => {
+            ("200 OK", "application/json", "{\"health\":\"true\"}\n")
+        }
         "/readyz" => ("503 Service Unavailable", TEXT, &answers.state),
         REPORT_PATH => ("200 OK", "application/json", &answers.report),
         _ => ("404 Not Found", TEXT, "not found\n"),

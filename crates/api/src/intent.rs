@@ -31,6 +31,8 @@ pub const DEFAULT_STORAGE: &str = "10Gi";
 pub const DEFAULT_SIZE: u32 = 3;
 /// Seconds for which a node may be silent when nothing is said: as long as Kubernetes itself leaves pods on it.
 pub const DEFAULT_NODE_PATIENCE: i64 = 300;
+/// The same for a member that joins and makes no progress.
+pub const DEFAULT_JOIN_PATIENCE: i64 = 600;
 /// Most members we run.
 pub const MAX_SIZE: u32 = 9;
 
@@ -60,6 +62,8 @@ pub struct ClusterIntent {
     pub allow_intermediate: bool,
     /// How long a node may be silent before its member is replaced, in seconds.
     pub node_patience: i64,
+    /// How many seconds a member that joins may make no progress before it is replaced.
+    pub join_patience: i64,
     /// Who decides when no quorum can return.
     pub on_quorum_loss: OnQuorumLoss,
     /// How the database is kept in shape.
@@ -131,6 +135,9 @@ impl ClusterIntent {
             node_patience: recovery
                 .node_patience_seconds
                 .map_or(DEFAULT_NODE_PATIENCE, i64::from),
+            join_patience: recovery
+                .join_patience_seconds
+                .map_or(DEFAULT_JOIN_PATIENCE, i64::from),
             on_quorum_loss: recovery.on_quorum_loss.unwrap_or_default(),
             maintenance: maintenance::parse(spec.maintenance.as_ref())?,
             restarted_at: None,

@@ -242,6 +242,7 @@ async fn the_report_of_a_waiting_gate_is_read() {
         detail: "no data".into(),
         data: None,
         failed: None,
+        received_bytes: None,
     };
     let without_length = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{REPORT}");
     for answer in [http("200 OK", REPORT), without_length] {

@@ -64,6 +64,10 @@ pub struct Report {
     /// A recovery that failed before this wait, in the same process; the data is as it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<Failed>,
+    /// Set once the wait has ended with a Join: etcd runs for the first time and serves no clients yet, and this many
+    /// bytes of the leader's data have come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_bytes: Option<u64>,
 }
 
 /// A recovery that failed.

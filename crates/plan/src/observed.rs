@@ -4,6 +4,7 @@
 mod blank;
 mod home;
 mod id;
+mod joining;
 mod leaving;
 mod memory;
 mod objects;
@@ -27,6 +28,7 @@ use jiff::Timestamp;
 pub(crate) use blank::what_is_lost;
 pub use home::{Home, NodeState};
 pub use id::{format_id, parse_id};
+pub use joining::Joining;
 pub use leaving::Leaving;
 pub use objects::Objects;
 pub use refused::{Answer, Attempt, Refusals, Refused, Wish};
@@ -103,8 +105,8 @@ pub struct Latched {
     pub retiring: Vec<RetireIntent>,
     /// Who votes, as last listed.
     pub voters: Vec<KnownVoter>,
-    /// Who is listed without a vote, and since when.
-    pub learners: BTreeMap<u64, Timestamp>,
+    /// Who is listed without a vote, and how far it has come.
+    pub learners: BTreeMap<u64, Joining>,
     /// The cluster has formed.
     pub cluster_id: Option<u64>,
     /// The data was taken over from an earlier object.
@@ -206,6 +208,8 @@ pub struct Pod {
     pub fence: Option<u64>,
     /// What runs in it.
     pub process: Process,
+    /// Bytes of the leader's data that it has received while it joins, where its agent says so.
+    pub received: Option<u64>,
     /// Who answered at its address, where that was not this pod.
     pub stranger: Option<String>,
     /// It runs and does not keep up.

@@ -17,6 +17,7 @@ pub mod observe;
 mod others;
 mod recover;
 pub mod refuse;
+pub mod slow;
 pub mod space;
 mod volumes;
 
@@ -83,6 +84,10 @@ pub struct World {
     pub expandable: bool,
     /// The databases.
     pub upkeep: space::Upkeep,
+    /// How data comes to members that join; at once where nothing is said.
+    pub link: Option<slow::Link>,
+    /// `spec.recovery.joinPatienceSeconds`.
+    pub join_patience: Option<i64>,
     /// UIDs of claims on which etcd never begins to serve.
     pub sluggish: BTreeSet<String>,
     /// Volumes are tied to a zone, of which every node has one of its own, and name no node.
@@ -365,6 +370,8 @@ impl World {
             conversion: 30,
             expandable: true,
             upkeep: space::Upkeep::default(),
+            link: None,
+            join_patience: None,
             sluggish: BTreeSet::new(),
             zonal: false,
             astray: BTreeMap::new(),

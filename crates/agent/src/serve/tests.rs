@@ -11,6 +11,7 @@ fn answers() -> Arc<Answers> {
         detail: "d".into(),
         data: None,
         failed: None,
+        received_bytes: None,
     };
     Arc::new(Answers::new(&report).unwrap())
 }
@@ -46,6 +47,11 @@ fn every_path_of_the_contract() {
         ("HEAD /livez HTTP/1.1", "200", ""),
         ("GET / HTTP/1.1", "404", "not found\n"),
         ("GET /health HTTP/1.1", "404", "not found\n"),
+        (
+            "GET /health?serializable=true&exclude=NOSPACE HTTP/1.1",
+            "200",
+            "{\"health\":\"true\"}\n",
+        ),
         ("POST /gate HTTP/1.1", "405", "only GET and HEAD\n"),
         ("nonsense", "400", "not HTTP\n"),
     ] {

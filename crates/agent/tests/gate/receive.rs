@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     alone::{SHELL, script},
     etcd::{Member, binaries},
-    support::{Pod, await_some},
+    support::{Pod, await_some, get},
 };
 
 /// So many entries, and etcd sends whoever joins a snapshot (3.6 and later).
@@ -64,6 +64,37 @@ fn a_stop_ends_the_first_run() {
 }
 
 #[test]
+fn the_first_run_tells_how_much_it_has_received() {
+    let pod = Pod::new();
+    let snap = pod.volume().join("data/member/snap");
+    let go_on = pod.path("go-on");
+    // As etcd does: a snapshot comes under another name, and is renamed when it is complete.
+    let line = format!(
+        "mkdir -p {0}; printf 12345 > {0}/tmp1; until test -e {1}; do sleep 0.05; done; \
+         printf 67890 >> {0}/tmp1; mv {0}/tmp1 {0}/1.snap.db; exec sleep 60",
+        snap.display(),
+        go_on.display()
+    );
+    let _agent = pod.start(Path::new(SHELL), &script(&line));
+    let waits = pod.await_state(State::Empty);
+    assert_eq!(waits.received_bytes, None);
+    pod.grant(&waits.nonce, join(&pod));
+    let await_bytes = |bytes| {
+        await_some("received bytes", || {
+            pod.report()
+                .filter(|report| report.received_bytes == Some(bytes))
+        })
+    };
+    let report = await_bytes(5);
+    // Still the granted wait, so that an operator that knows nothing of bytes waits on.
+    assert_eq!((report.nonce, report.state), (waits.nonce, State::Empty));
+    assert_eq!(get(pod.port, "/livez").unwrap().0, 200);
+    assert_eq!(get(pod.port, "/readyz").unwrap().0, 503);
+    fs::write(go_on, "").unwrap();
+    await_bytes(10);
+}
+
+#[test]
 fn the_first_run_serves_no_client_that_others_know() {
     let pod = Pod::new();
     let record = pod.path("flags");
@@ -81,6 +112,11 @@ fn the_first_run_serves_no_client_that_others_know() {
     let url = last.unwrap().split_once('=').unwrap().1;
     assert!(url.starts_with("http://127.0.0.1:"), "{flags}");
     assert!(!url.ends_with(":2379"), "{flags}");
+    // The gate's port stays the agent's.
+    assert!(
+        flags.contains("--listen-metrics-urls=http://127.0.0.1:"),
+        "{flags}"
+    );
     let state = flags
         .lines()
         .find(|flag| flag.starts_with("--initial-cluster-state="));

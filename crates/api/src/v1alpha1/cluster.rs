@@ -167,6 +167,10 @@ pub struct Recovery {
     /// deleted, or bears the taint `node.kubernetes.io/out-of-service`, is not waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_patience_seconds: Option<i32>,
+    /// How long a member that joins may make no progress before it is replaced; 600 when absent. As long as data of the
+    /// leader comes, or the member comes closer to the leader, it may take as long as it needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join_patience_seconds: Option<i32>,
     // Schemas of optional enums carry the description of the enum, so that is where the text is.
     /// What to do when so many members are gone for good that no quorum can return.
     #[serde(default, skip_serializing_if = "Option::is_none")]

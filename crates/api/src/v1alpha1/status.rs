@@ -57,7 +57,7 @@ pub struct EtcdClusterStatus {
     /// Who votes, as last listed; kept while nobody can be asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub voters: Vec<KnownVoter>,
-    /// Who is listed without a vote, and since when.
+    /// Who is listed without a vote, and how far it has come.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub learners: Vec<KnownLearner>,
     /// Life of this cluster's data: 1 at first, raised whenever the data starts over.
@@ -240,15 +240,21 @@ pub struct KnownVoter {
     pub index: Option<i64>,
 }
 
-/// A learner, and since when it is one.
+/// A learner, and how far it has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KnownLearner {
     /// Its ID, hexadecimal.
     #[serde(rename = "memberID")]
     pub member_id: String,
-    /// When it was first seen in the list.
+    /// When it was last seen to make progress; at first, when it was first listed.
     pub since: Time,
+    /// Most bytes of the leader's data that it was seen to have received before it serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_bytes: Option<i64>,
+    /// Fewest entries that it was seen to be behind the leader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<i64>,
 }
 
 /// Who may join.

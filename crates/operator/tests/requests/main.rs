@@ -148,7 +148,9 @@ fn held() -> Pod {
             detail: "empty".into(),
             data: None,
             failed: None,
+            received_bytes: None,
         }),
+        received: None,
         stranger: None,
         stall: None,
     }

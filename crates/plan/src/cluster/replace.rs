@@ -3,6 +3,7 @@
 //! written down before, and nothing is done about a member that is well or may return.
 
 use api::Reason;
+use api::intent::DEFAULT_JOIN_PATIENCE;
 use api::v1alpha1::status::RetireIntent;
 
 use crate::cluster::membership::{MAX_LAG, can_lose, starting};
@@ -12,10 +13,6 @@ use crate::observed::{
     Leaving, Member, MemberList, NodeState, Observed, Pod, Process, format_id, parse_id, quorum,
 };
 
-/// Minutes after which a learner must serve.
-const STARTS: i64 = 5;
-/// Minutes after which it must have caught up.
-const CATCHES_UP: i64 = 30;
 /// No member has this ID: it stands for a claim that no member uses.
 pub(crate) const NO_MEMBER: &str = "0";
 
@@ -42,20 +39,35 @@ pub(crate) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Op
     why_dead(observed, ordinal)
 }
 
-/// A learner that does not get there. While it is listed it may keep others from joining, so it is not waited for
-/// without end; a database of gigabytes has the time that it takes.
+/// A learner that gets no further. While it is listed it may keep others from joining, so it is not waited for without end;
+/// as long as data comes, or it comes closer to the leader, it has the time that it takes.
 fn late(observed: &Observed, member: &Member) -> Option<String> {
-    let since = observed.cluster.latched.learners.get(&member.id)?;
-    let minutes = observed.now.duration_since(*since).as_mins();
-    let leader = observed.leader().and_then(|id| observed.serving_as(id))?;
-    let serving = observed.serving_as(member.id);
-    let lag = serving.map(|own| leader.raft_index.saturating_sub(own.applied_index));
-    match lag {
-        _any if !member.learner => None,
-        None => (minutes >= STARTS)
-            .then(|| format!("it was added {minutes} minutes ago and does not serve")),
-        Some(lag) => (minutes >= CATCHES_UP && lag > MAX_LAG).then(|| {
-            format!("it was added {minutes} minutes ago and is still {lag} entries behind")
+    let known = observed.cluster.latched.learners.get(&member.id)?;
+    // Where nobody leads there is nobody to receive anything from.
+    observed.leader().and_then(|id| observed.serving_as(id))?;
+    let intent = observed.cluster.intent.as_ref();
+    let patience = intent.map_or(DEFAULT_JOIN_PATIENCE, |intent| intent.join_patience);
+    let waited = observed.now.duration_since(known.since).as_secs();
+    let now = observed.joining(member);
+    let moves = known.is_passed_by(&now) || observed.awaits_grant(member);
+    if !member.learner || waited < patience || moves {
+        return None;
+    }
+    let since = known.since;
+    match now.behind {
+        None => {
+            let received = now.received.or(known.received);
+            let received = received.map_or_else(String::new, |bytes| {
+                format!(", with {} MiB received", bytes >> 20)
+            });
+            Some(format!(
+                "it was added and does not serve, and has made no progress since {since}{received}"
+            ))
+        }
+        Some(lag) => (lag > MAX_LAG).then(|| {
+            format!(
+                "it was added and is {lag} entries behind, and has not come closer since {since}"
+            )
         }),
     }
 }

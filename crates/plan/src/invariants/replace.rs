@@ -24,13 +24,25 @@ pub(super) fn check_removal(
     ensure(keeps_quorum(observed, list, id), Violation::Quorum)
 }
 
-/// It has no vote, and had time enough to earn one.
+/// It has no vote, and for longer than its owner waits nothing of the leader's data has come.
 fn is_late(observed: &Observed, id: u64) -> bool {
-    let since = observed.cluster.latched.learners.get(&id);
-    let long = since.is_some_and(|since| observed.now.duration_since(*since).as_secs() >= 300);
+    let (Some(known), Ok(intent)) = (
+        observed.cluster.latched.learners.get(&id),
+        &observed.cluster.intent,
+    ) else {
+        return false;
+    };
+    let long = observed.now.duration_since(known.since).as_secs() >= intent.join_patience;
     let list = observed.etcd.members.iter();
     let mut learners = list.flat_map(MemberList::learners);
-    long && learners.any(|learner| learner.id == id)
+    let Some(learner) = learners.find(|learner| learner.id == id) else {
+        return false;
+    };
+    let pod = observed
+        .ordinal_of(learner)
+        .and_then(|n| observed.pods.get(&n));
+    let bytes = pod.and_then(|pod| pod.received);
+    long && bytes.is_none_or(|bytes| known.received.is_some_and(|known| bytes <= known))
 }
 
 /// A fact says that what ran there is gone, or has been out of reach for longer than its owner waits; silence alone

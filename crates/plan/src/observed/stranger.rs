@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use super::{MemberList, Observed, Process, Serving};
 
 impl Observed {
-    /// Reports of other pods than the one that was asked count as no answer.
+    /// Reports of other pods than the one that was asked count as no answer. One that tells of bytes is that of a member
+    /// which runs for the first time.
     pub fn disown_waits(&mut self) {
         for pod in self.pods.values_mut() {
             let Process::Held(report) = &pod.process else {
@@ -15,6 +16,9 @@ impl Observed {
             if report.pod_uid != pod.uid {
                 pod.stranger = Some(format!("the pod with UID {}", report.pod_uid));
                 pod.process = Process::Unknown;
+            } else if report.received_bytes.is_some() {
+                pod.received = report.received_bytes;
+                pod.process = Process::Starting;
             }
         }
     }
@@ -98,8 +102,8 @@ impl Observed {
     fn name_stranger(&self, serving: &Serving) -> String {
         let (id, cluster) = (serving.member_id, serving.cluster_id);
         let listed = self.etcd.members.iter().flat_map(|list| &list.members);
-        let listed = listed.filter(|member| member.id == id);
-        let name = listed.filter_map(|member| self.ordinal_of(member)).next();
+        let mut listed = listed.filter(|member| member.id == id);
+        let name = listed.find_map(|member| self.ordinal_of(member));
         let name = name.map(|ordinal| self.member_name(ordinal));
         match name.as_deref().or_else(|| self.known_name(id)) {
             Some(name) => format!("{name} (member {id:x})"),

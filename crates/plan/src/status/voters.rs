@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use api::v1alpha1::status::{KnownLearner, KnownVoter};
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::cluster::shrink;
-use crate::observed::{Member, MemberList, Observed, format_id, parse_id};
+use crate::observed::{Joining, Member, MemberList, Observed, format_id, parse_id};
 
 /// An index is written down anew when it has doubled, or risen by this: not at every write.
 const FAR: i64 = 50_000;
+/// Seconds after which progress of a learner is written down again: not at every look.
+const NOTED: i64 = 30;
 /// Nothing is written down of a log that is shorter.
 const SHORT: i64 = 500;
 
@@ -79,31 +80,52 @@ fn index(
     if due { Some(applied) } else { before }
 }
 
-/// The learners in the list, each with the time at which it was first seen; what was known before, while there is none.
-pub(super) fn remember_learners(observed: &Observed) -> BTreeMap<u64, Timestamp> {
+/// The learners in the list, each with how far it has come and since when; what was known before, while there is none.
+pub(super) fn remember_learners(observed: &Observed) -> BTreeMap<u64, Joining> {
     let known = &observed.cluster.latched.learners;
     let Some(list) = observed.own_list() else {
         return known.clone();
     };
-    let learners = list.learners().map(|learner| learner.id);
-    learners
-        .map(|id| (id, known.get(&id).copied().unwrap_or(observed.now)))
+    let learners = list.learners().map(|learner| {
+        let now = observed.joining(learner);
+        let Some(before) = known.get(&learner.id) else {
+            return (learner.id, now);
+        };
+        let age = observed.now.duration_since(before.since).as_secs();
+        let moves = before.is_passed_by(&now) || observed.awaits_grant(learner);
+        let due = moves && age >= NOTED;
+        (
+            learner.id,
+            if due { now.or_before(before) } else { *before },
+        )
+    });
+    learners.collect()
+}
+
+pub(super) fn read_learners(known: &[KnownLearner]) -> BTreeMap<u64, Joining> {
+    let known = known.iter();
+    let count = |written: Option<i64>| written.and_then(|count| u64::try_from(count).ok());
+    known
+        .filter_map(|learner| {
+            let joining = Joining {
+                since: learner.since.0,
+                received: count(learner.received_bytes),
+                behind: count(learner.behind),
+            };
+            Some((parse_id(&learner.member_id)?, joining))
+        })
         .collect()
 }
 
-pub(super) fn read_learners(known: &[KnownLearner]) -> BTreeMap<u64, Timestamp> {
+pub(super) fn write_learners(known: &BTreeMap<u64, Joining>) -> Vec<KnownLearner> {
     let known = known.iter();
+    let count = |count: Option<u64>| count.and_then(|count| i64::try_from(count).ok());
     known
-        .filter_map(|learner| Some((parse_id(&learner.member_id)?, learner.since.0)))
-        .collect()
-}
-
-pub(super) fn write_learners(known: &BTreeMap<u64, Timestamp>) -> Vec<KnownLearner> {
-    let known = known.iter();
-    known
-        .map(|(id, since)| KnownLearner {
+        .map(|(id, joining)| KnownLearner {
             member_id: format_id(*id),
-            since: Time(*since),
+            since: Time(joining.since),
+            received_bytes: count(joining.received),
+            behind: count(joining.behind),
         })
         .collect()
 }

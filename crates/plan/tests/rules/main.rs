@@ -39,6 +39,7 @@ mod worlds_claims;
 mod worlds_cures;
 mod worlds_hang;
 mod worlds_heal;
+mod worlds_join;
 mod worlds_lines;
 mod worlds_recover;
 mod worlds_refuse;

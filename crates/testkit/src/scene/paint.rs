@@ -290,6 +290,7 @@ impl Scene {
                         .then(|| Told::first(Self::now() - SignedDuration::from_secs(slot.age))),
                     fence: slot.fenced.then_some(FENCE),
                     process: self.process((ordinal, slot), &ids, leader, templates),
+                    received: None,
                     stranger: None,
                     stall: slot.stalls.stall(),
                 };
@@ -443,5 +444,6 @@ fn report(ordinal: u32, state: State, cluster: u64) -> Report {
             identity: None,
         }),
         failed: None,
+        received_bytes: None,
     }
 }

@@ -7,7 +7,7 @@ use api::names;
 use api::v1alpha1::status::{HangIntent, KnownVoter};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use plan::observed::{Stall, Writes, format_id};
+use plan::observed::{Joining, Stall, Writes, format_id};
 
 use super::{For, HEAD, Listed, Scene, Slot, member_id, pod_uid};
 use crate::world::NAME;
@@ -89,12 +89,20 @@ impl Scene {
             .collect()
     }
 
-    pub(super) fn known_learners(&self) -> BTreeMap<u64, Timestamp> {
+    pub(super) fn known_learners(&self) -> BTreeMap<u64, Joining> {
         let is_learner =
             |slot: &Slot| matches!(slot.listed, Listed::New | Listed::Learner) && self.formed;
         let learners = self.each().filter(|(_, slot)| is_learner(slot));
         learners
-            .filter_map(|(ordinal, _)| Some((member_id(ordinal), ago(self.learning?))))
+            .filter_map(|(ordinal, _)| {
+                let since = ago(self.learning?);
+                let joining = Joining {
+                    since,
+                    received: None,
+                    behind: None,
+                };
+                Some((member_id(ordinal), joining))
+            })
             .collect()
     }
 

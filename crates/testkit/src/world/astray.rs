@@ -31,6 +31,7 @@ impl Stray {
             detail: "the data directory is empty".to_owned(),
             data: None,
             failed: None,
+            received_bytes: None,
         }))
     }
 

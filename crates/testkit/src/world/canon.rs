@@ -17,7 +17,7 @@ const COMING: i64 = 20;
 const BLINK: i64 = 15;
 const SUSTAINED: i64 = 60;
 const PATIENCE: i64 = 300;
-const LATE: i64 = 300;
+const LATE: i64 = 600;
 
 /// Multiplies and folds: good enough to tell worlds apart, and a third of the time of the standard one.
 #[derive(Default)]
@@ -309,9 +309,10 @@ impl Code<'_> {
             self.hex(&voter.member_id);
             self.put((&voter.member, voter.index));
         }
-        for (id, since) in &latched.learners {
+        for (id, joining) in &latched.learners {
             self.id(*id);
-            self.spans(*since, &[LATE]);
+            self.spans(joining.since, &[LATE]);
+            self.put(joining.behind.is_some());
         }
         let proven = latched.proven.as_ref();
         self.put(proven.map(|proven| (&proven.template, proven.everywhere)));

@@ -345,7 +345,8 @@ impl World {
         for ordinal in ordinals {
             let (lucky, heard) = (self.rng.chance(60), self.rng.chance(60));
             let claim = self.claims.get(&ordinal);
-            let sluggish = claim.is_some_and(|claim| self.sluggish.contains(&claim.uid));
+            let sluggish = claim.is_some_and(|claim| self.sluggish.contains(&claim.uid))
+                || !self.has_received(ordinal);
             let now = self.now;
             let Some(pod) = self.pods.get_mut(&ordinal) else {
                 continue;

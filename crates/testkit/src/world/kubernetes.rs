@@ -210,6 +210,7 @@ impl World {
             detail: format!("{state:?}"),
             data,
             failed: None,
+            received_bytes: None,
         });
     }
 

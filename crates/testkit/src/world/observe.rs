@@ -145,6 +145,7 @@ impl World {
         let mut intent = intent(self.object.size, self.object.minor);
         intent.allow_intermediate = self.object.walk;
         intent.on_quorum_loss = self.object.on_quorum_loss;
+        intent.join_patience = self.join_patience.unwrap_or(intent.join_patience);
         intent.restarted_at = (self.object.edit > 0).then(|| self.object.edit.to_string());
         intent.storage.size = api::Quantity(format!("{}Gi", self.object.storage));
         intent.storage.bytes = self.object.storage << 30;
@@ -228,6 +229,7 @@ impl World {
                 grant: pod.grant.clone(),
                 told: pod.told,
                 fence: pod.template.fence,
+                received: self.received(*ordinal, &process),
                 process,
                 stranger: None,
                 stall: None,

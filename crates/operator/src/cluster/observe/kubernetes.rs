@@ -425,6 +425,7 @@ fn describe_pod(pod: &ApiPod, revision: Option<&str>) -> Pod {
         told: annotation(labels::TOLD_ANNOTATION).and_then(|told| told.parse().ok()),
         fence: annotation(gate::FENCE_ANNOTATION).and_then(|fence| fence.parse().ok()),
         process: Process::Unknown,
+        received: None,
         stranger: None,
         stall: None,
     }
