@@ -53,6 +53,7 @@ fn a_trial_on_a_silent_node_is_refused() {
     let silent = Home {
         node: "n1".to_owned(),
         state: NodeState::Silent(observed.now),
+        elsewhere: None,
     };
     let step = |observed: &Observed| {
         Step::Latch(Latched {
