@@ -2,6 +2,7 @@
 //! it while the StatefulSet already holds the proven one again, so that a pod that is made anew for any other reason
 //! never meets what nobody has tried. Whoever is unwell goes first, the leader last and only after it has handed over.
 
+mod order;
 mod revive;
 mod spare;
 
@@ -12,6 +13,7 @@ use crate::cluster::{describe, patience, versions};
 use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{Latched, Member, MemberList, Observed, Pod, Proven};
 
+use order::{announced, candidates, choose, next};
 pub(super) use revive::revive;
 pub(super) use spare::has_stopped;
 use spare::{is_well, restart};
@@ -322,92 +324,6 @@ fn heal(observed: &Observed, proven: &Proven, target: &str) -> Option<Decision> 
     let name = observed.member_name(*ordinal);
     let why = format!("{name} was not to try the change; it is made anew as it was");
     Some(Decision::act(step, Reason::RollingOut, why))
-}
-
-/// Who goes next, and its restart, if the others can spare it. Whoever runs something is written down first: a picture
-/// in which its pod still stands then leads to nobody else's restart.
-fn next(observed: &Observed, list: &MemberList, template: &str) -> Option<Decision> {
-    let candidates = candidates(observed, list, template).into_iter();
-    announced(observed, list, candidates, template)
-}
-
-fn announced(
-    observed: &Observed,
-    list: &MemberList,
-    candidates: impl Iterator<Item = u32>,
-    template: &str,
-) -> Option<Decision> {
-    if observed.is_refused_template(template) {
-        return None;
-    }
-    // A node that is silent ends no pod.
-    let mut candidates = candidates.filter(|ordinal| observed.is_on_a_live_node(*ordinal));
-    let decision = candidates.find_map(|ordinal| restart(observed, list, ordinal))?;
-    let Step::RestartPod { ordinal, uid } = &decision.step else {
-        return Some(decision);
-    };
-    let pod = observed.pods.get(ordinal)?;
-    if observed.member_of(*ordinal).is_none() || pod.runs_nothing() {
-        return Some(decision);
-    }
-    let trial = TrialIntent {
-        member: observed.member_name(*ordinal),
-        template: template.to_owned(),
-        pod_uid: uid.clone(),
-    };
-    let why = format!("{} is restarted next", trial.member);
-    Some(latch(
-        observed,
-        None,
-        Some(trial),
-        &progress(observed, list, &why),
-    ))
-}
-
-fn choose(observed: &Observed, list: &MemberList, target: &str) -> Option<Decision> {
-    let candidates = candidates(observed, list, target);
-    // A node that is silent ends no pod, and the template would have to wait for it in the StatefulSet.
-    let mut members = candidates.into_iter().filter(|ordinal| {
-        observed.member_of(*ordinal).is_some() && observed.is_on_a_live_node(*ordinal)
-    });
-    let ordinal = members.next()?;
-    let pod = observed.pods.get(&ordinal)?;
-    let name = observed.member_name(ordinal);
-    match restart(observed, list, ordinal)?.step {
-        Step::RestartPod { .. } => {
-            let trial = TrialIntent {
-                member: name.clone(),
-                template: target.to_owned(),
-                pod_uid: pod.uid.clone(),
-            };
-            let why = progress(
-                observed,
-                list,
-                &format!("{name} is to try the change first"),
-            );
-            Some(latch(observed, None, Some(trial), &why))
-        }
-        // Leadership first.
-        _other => restart(observed, list, ordinal),
-    }
-}
-
-/// Pods that were made from another template, in the order in which they are restarted: whoever is unwell, then
-/// followers, then the leader.
-fn candidates(observed: &Observed, list: &MemberList, template: &str) -> Vec<u32> {
-    let mut all: Vec<u32> = observed
-        .pods
-        .iter()
-        .filter(|(_, pod)| pod.template != template && !pod.terminating)
-        .map(|(ordinal, _)| *ordinal)
-        .collect();
-    all.sort_by_key(|ordinal| {
-        let member = observed.member_of(*ordinal);
-        let well = member.is_some_and(|member| is_well(observed, list, *ordinal, member));
-        let leads = member.is_some_and(|member| observed.leader() == Some(member.id));
-        (leads, well, std::cmp::Reverse(*ordinal))
-    });
-    all
 }
 
 /// What was tried does not come up: stop there and say so.
