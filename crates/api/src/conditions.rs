@@ -109,7 +109,8 @@ reasons! {
     InvalidSpec,
     /// The change that the spec asks for is not safe now.
     Refused,
-    /// The Kubernetes API or etcd refused a step; it is tried again.
+    /// The Kubernetes API or etcd refused a step, which is tried again; or a step was not taken because it is not safe, which
+    /// is a bug.
     StepFailed,
     /// The cluster became Ready for the first time.
     ClusterCreated,

@@ -164,7 +164,8 @@ pub struct Upgrade {
 #[serde(rename_all = "camelCase")]
 pub struct Recovery {
     /// How long a node may be silent before its member is replaced on another one; 300 when absent. A node that was
-    /// deleted, or bears the taint `node.kubernetes.io/out-of-service`, is not waited for.
+    /// deleted, or bears the taint `node.kubernetes.io/out-of-service`, is not waited for, unless another node can use the
+    /// volume: then the pod is. Also how long no quorum may answer before the condition says how to go on without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_patience_seconds: Option<i32>,
     /// How long a member that joins may make no progress before it is replaced; 600 when absent. As long as data of the
@@ -179,7 +180,8 @@ pub struct Recovery {
 
 /// What to do when so many members are gone for good that no quorum can return. `Ask`, the default, says what is
 /// left and how to go on with it. `FromSurvivor` goes on by itself, with the member that has the longest log, once
-/// the cluster has been down for a minute and the volume or the node of every missing member is proved to be gone.
+/// the cluster has been down for a minute and the volume of every missing member is proved to be gone, by itself or with
+/// the only node that could use it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OnQuorumLoss {
     /// A person.

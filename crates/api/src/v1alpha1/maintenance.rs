@@ -17,7 +17,7 @@ pub struct Maintenance {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
     /// `Auto` compacts the history of a database that has used 90 % of its quota, down to `keepRevisions`; `Never` lets
-    /// the operator compact nothing: etcd takes no writes once the quota is reached, until somebody makes room.
+    /// the operator compact nothing: etcd takes no writes once the quota is reached, until room is made by hand.
     #[serde(default)]
     pub compact: Compact,
     /// How many of the latest revisions are kept when history is compacted to make room; 1000 when absent. Without
@@ -34,7 +34,7 @@ pub enum Compact {
     /// The operator.
     #[default]
     Auto,
-    /// Somebody else.
+    /// Not the operator.
     Never,
 }
 
