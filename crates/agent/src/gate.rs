@@ -38,6 +38,9 @@ use crate::{
 const TICK: Duration = Duration::from_millis(20);
 /// How often a gate that receives data looks how much has come.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often, and after which pause, annotations that cannot be read are tried again before that counts.
+const SWAPS: u8 = 5;
+const SWAP: Duration = Duration::from_millis(200);
 /// All annotations of an object together are at most 256 KiB, before quoting.
 const LONGEST_ANNOTATIONS: u64 = 2 << 20;
 
@@ -372,7 +375,16 @@ fn consider(
 /// writes the file before it starts the container, so a missing one is as bad as one that cannot be read. The agent
 /// ends, and the kubelet starts it again (`annotations_that_cannot_be_read_hold_everything_back`).
 fn need_annotations(args: &Gate) -> Result<String> {
-    read_annotations(args).map_err(|message| Fault {
+    // The kubelet may be exchanging the directory that the file is in.
+    let mut read = read_annotations(args);
+    for _again in 0..SWAPS {
+        if read.is_ok() {
+            break;
+        }
+        thread::sleep(SWAP);
+        read = read_annotations(args);
+    }
+    read.map_err(|message| Fault {
         exit: Exit::Read,
         message,
     })

@@ -112,6 +112,7 @@ fn pause(decision: &Decision, outcome: &Outcome) -> Duration {
         Outcome::Done => decision.requeue,
         Outcome::NotNow(_) => NOT_NOW,
         Outcome::Failed(_) => AFTER_A_FAILURE,
+        Outcome::Applied(attempts) if attempts.is_empty() => NOT_NOW,
         Outcome::Applied(attempts) => {
             let mut answers = attempts.iter().map(|attempt| &attempt.answer);
             if answers.all(|answer| *answer == Answer::Written) {

@@ -35,7 +35,7 @@ pub struct Seen<K, T> {
 }
 
 impl<K: Clone + Send + 'static, T: Send + 'static> Tasks<K, T> {
-    /// So many calls at once, each for so long at most; others wait for a place.
+    /// So many calls at once, each for so long at most.
     pub fn new(places: usize, limit: Duration) -> Self {
         Self {
             calls: Arc::default(),
@@ -45,24 +45,27 @@ impl<K: Clone + Send + 'static, T: Send + 'static> Tasks<K, T> {
     }
 
     /// Begins a call, unless this cluster has one already, under way or not looked at yet. `late` is what comes of it if
-    /// it does not end in time.
+    /// it does not end in time. Says no where all places are taken: a call that waited for one would begin on a picture
+    /// that is no longer true.
     pub fn start(
         &self,
         uid: &str,
         (what, since): (K, Timestamp),
         work: impl Future<Output = T> + Send + 'static,
         late: T,
-    ) {
+    ) -> bool {
         let mut tasks = self.lock();
         if tasks.contains_key(uid) {
-            return;
+            return true;
         }
-        let (places, limit) = (Arc::clone(&self.places), self.limit);
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            return false;
+        };
+        let limit = self.limit;
         let (all, key) = (Arc::clone(&self.calls), uid.to_owned());
         let run = async move {
-            // The places are never closed.
-            let _place = places.acquire_owned().await;
             let result = tokio::time::timeout(limit, work).await.unwrap_or(late);
+            drop(place);
             if let Some(task) = lock(&all).get_mut(&key) {
                 task.result = Some(result);
             }
@@ -75,6 +78,7 @@ impl<K: Clone + Send + 'static, T: Send + 'static> Tasks<K, T> {
             handle,
         };
         tasks.insert(uid.to_owned(), task);
+        true
     }
 
     /// The call of a cluster. One that has ended is seen once.

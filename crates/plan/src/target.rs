@@ -2,7 +2,7 @@
 //! from the spec and from what is written down, never from who happens to answer.
 
 use api::image::ImageIntent;
-use api::intent::InvalidSpec;
+use api::intent::{InvalidSpec, MaintenanceIntent};
 use api::v1alpha1::cluster::{EtcdClusterSpec, OnQuorumLoss, Retention};
 use api::{ClusterIntent, EtcdVersion, Quantity};
 
@@ -31,15 +31,21 @@ pub fn keep_in_force(
     let proven = latched.proven.as_ref();
     let proven = proven.filter(|_| latched.cluster_id.is_some())?;
     let mut intent = ClusterIntent::parse(&EtcdClusterSpec::default()).ok()?;
-    intent.size = replicas.or(latched.replicas)?;
+    intent.size = size_in_force(spec, latched, replicas)?;
     intent.version = proven.version;
-    // A number cannot be nonsense.
+    // Numbers, and what may be compacted, cannot be nonsense.
     let recovery = spec.recovery.as_ref();
     if let Some(patience) = recovery.and_then(|recovery| recovery.node_patience_seconds) {
         intent.node_patience = i64::from(patience);
     }
+    if let Some(patience) = recovery.and_then(|recovery| recovery.join_patience_seconds) {
+        intent.join_patience = i64::from(patience);
+    }
     intent.on_quorum_loss = OnQuorumLoss::Ask;
     intent.maintenance.defragment = false;
+    if let Some(maintenance) = &spec.maintenance {
+        intent.maintenance.history = MaintenanceIntent::history_of(maintenance);
+    }
     // Volumes are as large as they are.
     intent.storage.bytes = latched.storage.unwrap_or(0);
     intent.storage.size = Quantity(intent.storage.bytes.to_string());
@@ -55,6 +61,20 @@ pub fn keep_in_force(
         intent,
         invalid: Some(invalid.clone()),
     })
+}
+
+/// Members are kept, not counted down: a StatefulSet that was scaled by hand takes no voter away, and only the owner's own 0
+/// stops a cluster.
+fn size_in_force(spec: &EtcdClusterSpec, latched: &Latched, replicas: Option<u32>) -> Option<u32> {
+    if spec.size == Some(0) {
+        return Some(0);
+    }
+    let voters = latched.voters.iter().filter_map(|voter| {
+        let (_, ordinal) = voter.member.rsplit_once('-')?;
+        ordinal.parse::<u32>().ok()?.checked_add(1)
+    });
+    let seen = replicas.or(latched.replicas).filter(|seen| *seen > 0);
+    voters.max().max(seen)
 }
 
 /// The next target.

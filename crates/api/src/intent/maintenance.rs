@@ -16,6 +16,16 @@ pub struct MaintenanceIntent {
     pub history: Option<u64>,
 }
 
+impl MaintenanceIntent {
+    /// What may be compacted; no part of a spec that makes no sense changes that.
+    pub fn history_of(written: &Maintenance) -> Option<u64> {
+        match written.compact {
+            Compact::Auto => Some(parse_history(written.keep_revisions)),
+            Compact::Never => None,
+        }
+    }
+}
+
 /// Revisions that are kept when nothing is said.
 const DEFAULT_HISTORY: u64 = 1000;
 
@@ -41,10 +51,7 @@ pub(super) fn parse(written: Option<&Maintenance>) -> Result<MaintenanceIntent, 
     Ok(MaintenanceIntent {
         defragment: written.defragment == Defragment::Auto,
         window: written.window.as_ref().map(parse_window).transpose()?,
-        history: match written.compact {
-            Compact::Auto => Some(parse_history(written.keep_revisions)),
-            Compact::Never => None,
-        },
+        history: MaintenanceIntent::history_of(&written),
     })
 }
 

@@ -131,7 +131,7 @@ fn outcome_of<T>(what: &str, result: kube::Result<T>) -> Outcome {
 /// The API server will say the same next time, unless something else changes.
 fn is_refusal(status: &kube::core::Status) -> bool {
     let replaced = status.code == 422 && status.message.contains("metadata.uid");
-    let passes = matches!(status.code, 404 | 409 | 429 | 502..=504);
+    let passes = matches!(status.code, 404 | 408 | 409 | 429 | 500 | 502..=504);
     status.code >= 400 && !passes && !replaced && !is_going(status)
 }
 

@@ -59,6 +59,10 @@ pub fn fate(observed: &Observed, ordinal: u32, claim: &Claim) -> Option<Fate> {
 /// Nothing of another cluster can be on it: it says so itself, or there never was another one under this object.
 fn is_of_this_cluster(observed: &Observed, claim: &Claim) -> bool {
     let latched = &observed.cluster.latched;
+    // After a recovery a claim above the size may be of a member that could not be heard, whatever is written on it.
+    if latched.fence.is_some() {
+        return false;
+    }
     let lineage = claim.lineage.as_ref();
     let written = lineage.and_then(|lineage| lineage.cluster_id.as_ref());
     let incarnation = lineage.map_or(1, |lineage| lineage.incarnation);
@@ -77,6 +81,8 @@ pub(super) fn sweep(observed: &Observed, list: &MemberList) -> Option<Decision> 
     if let Some(stuck) = release(observed) {
         return Some(stuck);
     }
+    let intent = observed.cluster.intent.as_ref().ok()?;
+    let keeps = intent.storage.when_scaled == Retention::Retain;
     observed.claims.iter().find_map(|(ordinal, claim)| {
         let member = observed.member_name(*ordinal);
         let mut known = observed.cluster.latched.voters.iter();
@@ -89,7 +95,8 @@ pub(super) fn sweep(observed: &Observed, list: &MemberList) -> Option<Decision> 
                     api::names::claim(&observed.cluster.name, *ordinal)
                 ),
             ),
-            (Fate::Kept, Some(voted)) if !is_written(observed, claim) => (
+            // What is written down goes by the policy, so that only what the policy keeps is.
+            (Fate::Kept, Some(voted)) if keeps && !is_written(observed, claim) => (
                 voted.member_id.clone(),
                 format!("the volume of {member}, which was removed, is kept"),
             ),

@@ -218,8 +218,12 @@ fn fence(observed: &Observed) -> Option<Decision> {
 
 /// Everybody who can speak is heard before anybody is chosen.
 fn hear(observed: &Observed) -> Option<Decision> {
-    let expected = observed.objects.replicas.unwrap_or(0);
-    (0..expected).find_map(|ordinal| {
+    if observed.objects.set_uid.is_none() {
+        let why =
+            "waiting for the StatefulSet, without which no pod can show what its volume holds";
+        return Some(Decision::wait(Reason::Recovering, why, LATER));
+    }
+    (0..excuse::expected(observed)).find_map(|ordinal| {
         let name = observed.member_name(ordinal);
         let pod = observed.pods.get(&ordinal);
         let heard = pod.is_some_and(|pod| pod.held().is_some());

@@ -137,6 +137,9 @@ pub(super) fn departing(observed: &Observed, _: &MemberList) -> Option<Decision>
 
 /// The member with the highest ordinal that is not asked for any more leaves next; one that is dead before it.
 pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    if observed.is_spec_invalid() {
+        return None;
+    }
     let size = observed.cluster.intent.as_ref().ok()?.size;
     // Whoever cannot come back keeps nobody waiting: it goes first, and before all others if it was let through.
     let is_dead = |ordinal: u32| replace::why_dead(observed, ordinal).is_some();

@@ -57,6 +57,8 @@ fn check_unused(observed: &Observed, intent: &RetireIntent) -> Result<(), Violat
         known.is_some() || lineage.incarnation == latched.incarnation,
         Violation::LastCopy,
     )?;
+    // After a recovery it may be of a voter that was not heard.
+    ensure(latched.fence.is_none(), Violation::LastCopy)?;
     let healthy = has_quorum(observed, list);
     ensure(claim.ours && healthy, Violation::LastCopy)
 }

@@ -55,7 +55,10 @@ fn is_lost(observed: &Observed, ordinal: u32) -> bool {
         Some(Process::Held(report)) => matches!(report.state, State::Empty | State::Damaged),
         Some(Process::Starting | Process::Serving(_)) => false,
         Some(Process::Unknown) | None => {
-            let node = observed.homes.get(&ordinal).map(|home| home.state);
+            // A volume that another node can use, or of which that is not known, is not gone with its node.
+            let home = observed.homes.get(&ordinal);
+            let home = home.filter(|home| home.elsewhere == Some(false));
+            let node = home.map(|home| home.state);
             let no_node = matches!(node, Some(NodeState::Deleted | NodeState::OutOfService));
             claim.lost.is_some() || no_node
         }

@@ -90,9 +90,16 @@ fn are_away(observed: &Observed, excused: &[String], before: &[String]) -> bool 
 
 /// Whoever has a volume has shown what is on it, or is known to be out of reach: for good, or, where a person gave the
 /// word, for now; or was so when this began, and no node that is well has taken it since. The claims above the
-/// StatefulSet's replicas were kept of members that left before.
+/// StatefulSet's replicas were kept of members that left before, unless a voter of now had one.
 fn everybody_was_heard(observed: &Observed, recovery: &RecoveryIntent) -> bool {
-    let kept = |ordinal: u32| observed.objects.replicas.is_some_and(|n| ordinal >= n);
+    let latched = &observed.cluster.latched;
+    let kept = |ordinal: u32| {
+        let name = observed.member_name(ordinal);
+        let voted = latched.voters.iter().any(|voter| voter.member == name);
+        let leaves = latched.retiring.iter().any(|leaves| leaves.member == name);
+        let above = observed.objects.replicas.is_some_and(|n| ordinal >= n);
+        above && (leaves || !voted)
+    };
     let mut claims = observed.claims.iter().filter(|(n, _)| !kept(**n));
     claims.all(|(ordinal, claim)| {
         let pod = observed.pods.get(ordinal);

@@ -1,5 +1,7 @@
 //! The objects of a cluster, as they are.
 
+use manifests::Kind;
+
 use super::Refused;
 
 /// The objects that should exist.
@@ -34,4 +36,6 @@ pub struct Objects {
     pub drifted: Vec<String>,
     /// Objects that were written in vain.
     pub refused: Vec<Refused>,
+    /// Those that differ and may not be tried yet. One predicate for the rule that writes and for what is written.
+    pub held: Vec<(Kind, String)>,
 }

@@ -15,6 +15,8 @@ use crate::observed::Observed;
 const LONGEST: SignedDuration = SignedDuration::from_mins(5);
 /// Longest pause before it is looked whether an object still belongs to another owner; that costs little.
 const FOREIGN: SignedDuration = SignedDuration::from_secs(30);
+/// Longest pause after a write that was only put off: the API server may be back at any moment, and nothing tells.
+const PUT_OFF: SignedDuration = SignedDuration::from_secs(15);
 /// A write that is put off for less is nothing to speak of: the caches are behind, or the API server was busy.
 const WORTH_TELLING: SignedDuration = SignedDuration::from_secs(4);
 /// How long an answer is remembered after its object may be tried again, should nothing want it any more.
@@ -151,7 +153,8 @@ fn pause(answer: &Answer, tries: u32) -> SignedDuration {
         .map_or(i64::MAX, |times| times.saturating_mul(first));
     let longest = match answer {
         Answer::Foreign => FOREIGN,
-        Answer::Written | Answer::Later(_) | Answer::Refused(_) => LONGEST,
+        Answer::Later(_) => PUT_OFF,
+        Answer::Written | Answer::Refused(_) => LONGEST,
     };
     SignedDuration::from_millis(doubled).min(longest)
 }
@@ -233,6 +236,7 @@ impl Refusals {
         });
         let objects = &mut observed.objects;
         objects.drifted.clear();
+        objects.held.clear();
         for wish in wishes {
             let known = self.0.get(&(wish.kind, wish.name.clone()));
             let known = known.filter(|known| known.wish.body == wish.body);
@@ -241,7 +245,9 @@ impl Refusals {
                 let other = other && known.answer == Answer::Written;
                 known.retry_at > now && !other
             });
-            if !held {
+            if held {
+                objects.held.push((wish.kind, wish.name));
+            } else {
                 objects.drifted.push(wish.to_string());
             }
         }
@@ -259,11 +265,8 @@ fn asked_for(observed: &Observed) -> Option<String> {
 impl Observed {
     /// A write that may not be tried yet.
     pub fn is_held_back(&self, kind: Kind, name: &str) -> bool {
-        let mut refused = self.objects.refused.iter();
-        refused.any(|refused| {
-            (refused.wish.kind, refused.wish.name.as_str()) == (kind, name)
-                && refused.retry_at > self.now
-        })
+        let mut held = self.objects.held.iter();
+        held.any(|(of, named)| (*of, named.as_str()) == (kind, name))
     }
 
     /// Nothing can come up for an ordinal, because its claim or the StatefulSet is refused.
@@ -330,6 +333,7 @@ mod tests {
             (&Answer::Foreign, 9, 30_000),
             (&later, 1, 250),
             (&later, 5, 4_000),
+            (&later, 9, 15_000),
             (&Answer::Written, 1, 1_000),
             (&Answer::Written, 3, 4_000),
         ] {

@@ -2,10 +2,12 @@
 
 use api::Reason;
 use api::v1alpha1::cluster::Retention;
-use api::v1alpha1::status::EtcdClusterStatus;
+use api::v1alpha1::status::{EtcdClusterStatus, KnownVoter};
 use gate::{Action, Grant, State};
+use manifests::Kind;
 use plan::cluster::first_allowed;
 use plan::invariants::{self, Violation};
+use plan::observed::{Answer, Attempt, Refusals, Wish, format_id};
 use plan::status::{Outcome, decide_status};
 use plan::{Decision, Step, decide};
 use testkit::scene::{Alarmed, Begun, Claimed, Dark, Does, Listed, Scene, Slot, UID};
@@ -192,4 +194,74 @@ fn what_is_forbidden_is_told_and_holds_up_nothing() {
         (Step::Wait, Reason::StepFailed)
     );
     assert!(first_allowed(&observed, []).is_none());
+}
+
+/// A write that was refused holds up that very write, and not another one of the same object: otherwise the rule for objects
+/// would answer and nothing would be written, look after look.
+#[test]
+fn a_refusal_holds_up_the_very_write_that_was_refused() {
+    let mut observed = Scene::edited(3, vec![Slot::outdated(); 3]).observed();
+    let wish = |body| Wish {
+        kind: Kind::StatefulSet,
+        name: "db".to_owned(),
+        field: None,
+        body,
+        template: observed
+            .cluster
+            .target
+            .as_ref()
+            .map(|target| target.template.clone()),
+    };
+    let (tried, other) = (wish(1), wish(2));
+    let mut refusals = Refusals::default();
+    let attempt = Attempt {
+        wish: tried.clone(),
+        answer: Answer::Refused("denied".to_owned()),
+        manager: None,
+    };
+    refusals.note(observed.now, &[attempt]);
+    refusals.sort(&mut observed, vec![tried]);
+    assert!(observed.is_held_back(Kind::StatefulSet, "db"));
+    assert!(observed.objects.drifted.is_empty());
+    refusals.sort(&mut observed, vec![other]);
+    assert!(!observed.is_held_back(Kind::StatefulSet, "db"));
+    assert_eq!(observed.objects.drifted.len(), 1);
+}
+
+/// A StatefulSet that was scaled by hand, or is gone, does not hide a voter from a recovery.
+#[test]
+fn a_recovery_hears_every_voter_whatever_the_statefulset_says() {
+    let slot = Slot {
+        fenced: true,
+        ..Slot::new(Does::Waits(State::Fenced), Listed::Voter)
+    };
+    let scene = Scene {
+        list: false,
+        dark: Dark::approved(Begun::Yes),
+        ..Scene::formed(3, vec![slot; 3])
+    };
+    let mut observed = scene.observed();
+    // Where all are heard, one is chosen.
+    let all = decide(&observed).step;
+    assert!(matches!(all, Step::Latch(_)), "{all:?}");
+    let voter = |ordinal: u32| KnownVoter {
+        member: observed.member_name(ordinal),
+        member_id: format_id(u64::from(ordinal) + 1),
+        index: None,
+    };
+    observed.cluster.latched.voters = (0..3).map(voter).collect();
+    // The pods of the first two are all that there is.
+    observed.pods.remove(&2);
+    observed.objects.replicas = Some(2);
+    let step = decide(&observed).step;
+    assert!(
+        !matches!(step, Step::Latch(_) | Step::Grant { .. }),
+        "{step:?}"
+    );
+    observed.objects.set_uid = None;
+    observed.objects.replicas = None;
+    observed.pods.clear();
+    let decision = decide(&observed);
+    assert_eq!(decision.step, Step::Wait);
+    assert!(!decision.why.contains("delete"), "{}", decision.why);
 }

@@ -1,8 +1,12 @@
 //! What to run next, as a table: it follows from the spec and the memory alone.
 
+use api::intent::InvalidSpec;
+use api::v1alpha1::cluster::EtcdClusterSpec;
+use api::v1alpha1::maintenance::{Compact, Maintenance};
+use api::v1alpha1::status::KnownVoter;
 use api::{ClusterIntent, EtcdVersion};
 use plan::observed::{Latched, Proven};
-use plan::target::{Target, decide_target};
+use plan::target::{Target, decide_target, keep_in_force};
 use testkit::intent::intent;
 
 fn version(text: &str) -> EtcdVersion {
@@ -169,4 +173,47 @@ fn a_line_on_the_way_down_reaches_everybody_before_the_next_one() {
     // The way back to where the others are is open.
     let back = decide_target(&asking("3.7.3", false), &latched);
     assert_eq!(outcome(&back), Ok("3.7.3".to_owned()));
+}
+
+/// While a spec makes no sense, a StatefulSet that was scaled by hand counts no voter down, only the owner's own 0 stops a
+/// cluster, and what the owner forbade to compact stays.
+#[test]
+fn a_spec_that_makes_no_sense_keeps_every_voter_and_all_history() {
+    let voter = |ordinal: u32| KnownVoter {
+        member: format!("db-{ordinal}"),
+        member_id: format!("{ordinal:x}"),
+        index: None,
+    };
+    let latched = Latched {
+        voters: (0..3).map(voter).collect(),
+        ..proven("3.6.16", true)
+    };
+    let kept = |spec: &EtcdClusterSpec, replicas: u32| {
+        let invalid = InvalidSpec::Window("none".to_owned());
+        keep_in_force(spec, (&latched, Some(replicas)), &invalid).unwrap()
+    };
+    for (asked, replicas, size) in [(3, 0, 3), (3, 2, 3), (3, 5, 5), (0, 0, 0)] {
+        let spec = EtcdClusterSpec {
+            size: Some(asked),
+            ..EtcdClusterSpec::default()
+        };
+        assert_eq!(
+            kept(&spec, replicas).intent.size,
+            size,
+            "{asked} {replicas}"
+        );
+    }
+    let history = |compact, keep_revisions| {
+        let spec = EtcdClusterSpec {
+            maintenance: Some(Maintenance {
+                compact,
+                keep_revisions,
+                ..Maintenance::default()
+            }),
+            ..EtcdClusterSpec::default()
+        };
+        kept(&spec, 3).intent.maintenance.history
+    };
+    assert_eq!(history(Compact::Never, None), None);
+    assert_eq!(history(Compact::Auto, Some(50_000)), Some(50_000));
 }

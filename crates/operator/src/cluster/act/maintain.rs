@@ -67,15 +67,20 @@ fn begin(
 ) -> Outcome {
     let late = Err(format!("no end within {} min", LONGEST.as_secs() / 60));
     let uid = &observed.cluster.uid;
-    ctx.upkeep.start(uid, (task, observed.now), work, late);
-    Outcome::NotNow("begun".into())
+    if ctx.upkeep.start(uid, (task, observed.now), work, late) {
+        Outcome::NotNow("begun".into())
+    } else {
+        Outcome::NotNow("other clusters come first".into())
+    }
 }
 
 /// Why the same failed lately; it is not begun again for a while.
 fn failed(observed: &Observed, task: UpkeepTask, ctx: &Context) -> Option<Outcome> {
-    let held = ctx
-        .attempts
-        .held(&observed.cluster.uid, &attempt_of(task), Instant::now());
+    let held = ctx.attempts.held(
+        &observed.cluster.uid,
+        &attempt_of(observed, task),
+        Instant::now(),
+    );
     held.map(|(_, outcome)| outcome)
 }
 

@@ -77,7 +77,8 @@ fn beside(
     if ctx.attempts.held(uid, &"hash", now).is_none() {
         let outcome = Outcome::NotNow("compared".to_owned());
         ctx.attempts.note(uid, &"hash", (outcome, AGAIN), now);
-        ctx.hashing.start(uid, ((), observed.now), work, vec![]);
+        // Where all places are taken, the next look tries again.
+        let _begun = ctx.hashing.start(uid, ((), observed.now), work, vec![]);
     }
     vec![]
 }

@@ -99,7 +99,7 @@ async fn ask_volume(volume: &Volume, ctx: &Context) -> Asked {
     }
 }
 
-/// Whether another node than this one can use a volume; `None` where the nodes cannot be asked for.
+/// Whether another node than this one can use a volume; `None` where that is not known.
 async fn ask_elsewhere(volume: &PersistentVolume, node: &str, ctx: &Context) -> Option<bool> {
     let Some(required) = affinity::required(volume) else {
         return Some(!affinity::is_local(volume));
@@ -108,7 +108,11 @@ async fn ask_elsewhere(volume: &PersistentVolume, node: &str, ctx: &Context) -> 
     match nodes.list_metadata(&ListParams::default()).await {
         Ok(found) => {
             let mut others = found.items.iter().filter(|other| other.name_any() != node);
-            Some(others.any(|other| affinity::matches(required, &other.name_any(), other.labels())))
+            let fits =
+                others.any(|other| affinity::matches(required, &other.name_any(), other.labels()));
+            // A zone without a node now may have one in a minute. Only what is tied to a host is gone with it.
+            let tied = affinity::is_local(volume) || tied_to(volume).is_some();
+            (fits || tied).then_some(fits)
         }
         Err(error) => {
             tracing::debug!(%error, "the nodes cannot be asked for");

@@ -13,7 +13,7 @@ use crate::context::Context;
 const FAILED: Pace = Pace {
     free: 0,
     first: Duration::from_mins(1),
-    longest: Duration::from_hours(1),
+    longest: Duration::from_mins(10),
 };
 
 pub(super) fn look(observed: &mut Observed, ctx: &Context) {
@@ -30,7 +30,7 @@ pub(super) fn look(observed: &mut Observed, ctx: &Context) {
         };
         tracing::warn!(name = observed.cluster.name, what, why, "upkeep failed");
         let outcome = Outcome::Failed(format!("{what}: {why}"));
-        let what = attempt_of(seen.what);
+        let what = attempt_of(observed, seen.what);
         ctx.attempts
             .note(uid, &what, (outcome, FAILED), Instant::now());
         return;
@@ -42,10 +42,14 @@ pub(super) fn look(observed: &mut Observed, ctx: &Context) {
     });
 }
 
-/// What counts as the same call when it is begun again.
-pub(crate) fn attempt_of(task: UpkeepTask) -> (&'static str, Option<u32>) {
+/// What counts as the same call when it is begun again. An edit of the spec may have mended what made it fail.
+pub(crate) fn attempt_of(
+    observed: &Observed,
+    task: UpkeepTask,
+) -> (i64, &'static str, Option<u32>) {
+    let generation = observed.cluster.generation;
     match task {
-        UpkeepTask::Defragment { ordinal } => ("defragment", Some(ordinal)),
-        UpkeepTask::Compact { .. } => ("compact", None),
+        UpkeepTask::Defragment { ordinal } => (generation, "defragment", Some(ordinal)),
+        UpkeepTask::Compact { .. } => (generation, "compact", None),
     }
 }

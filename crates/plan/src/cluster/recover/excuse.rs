@@ -15,9 +15,26 @@ pub(super) fn is_excused(observed: &Observed, ordinal: u32) -> bool {
         || has_stayed_away(observed, ordinal)
 }
 
+/// How many ordinals are heard: the pods that the StatefulSet makes, and every voter that is not to leave. A StatefulSet
+/// that was scaled by hand must not hide the longest log.
+pub(super) fn expected(observed: &Observed) -> u32 {
+    let latched = &observed.cluster.latched;
+    let stays = |member: &str| {
+        !latched
+            .retiring
+            .iter()
+            .any(|leaves| leaves.member == member)
+    };
+    let voters = latched.voters.iter().filter(|voter| stays(&voter.member));
+    let voters = voters.filter_map(|voter| {
+        api::names::ordinal(&observed.cluster.name, &voter.member)?.checked_add(1)
+    });
+    voters.max().max(observed.objects.replicas).unwrap_or(0)
+}
+
 /// The names to write down when everything is about to be stopped.
 pub(super) fn excused(observed: &Observed) -> Vec<String> {
-    let all = 0..observed.objects.replicas.unwrap_or(0);
+    let all = 0..expected(observed);
     let away = all.filter(|n| is_away(observed, *n) || has_stayed_away(observed, *n));
     away.map(|n| observed.member_name(n)).collect()
 }
