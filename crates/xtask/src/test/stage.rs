@@ -56,7 +56,7 @@ const STORIES: &str = "--workspace --test stories";
 const DISRUPTIVE: [&str; 2] = ["lifecycle_operator", "fault_node"];
 
 /// How many stories run side by side. They mostly wait.
-const STORIES_AT_ONCE: u8 = 5;
+const STORIES_AT_ONCE: u8 = 4;
 
 /// What the stages work with.
 pub(super) struct Bench<'a> {
