@@ -133,7 +133,7 @@ pub fn watch_clusters(
     health: &Health,
 ) -> (Store<Guarded>, Triggers<Guarded>) {
     let tell = move |cluster: &Guarded| {
-        // Nobody listens any more when the operator stops.
+        // The receiver is gone when the operator stops.
         drop(gone.send(cluster.clone()));
     };
     watch(api, watcher::Config::default(), (|_| {}, tell), health)

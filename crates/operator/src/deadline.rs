@@ -1,5 +1,5 @@
 //! A deadline on every request to the API server. The client has none of its own, and a connection that leads nowhere
-//! would hold whoever asks until TCP gives up, a quarter of an hour later.
+//! would hold the caller until TCP gives up, a quarter of an hour later.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -88,7 +88,7 @@ where
                 return Err(Late(whole).into());
             };
             let timer = match kind {
-                // Its stream is not the body of the answer, and whoever reads it has deadlines.
+                // Its stream is not the body of the answer, and its reader has deadlines.
                 Kind::Upgrade => None,
                 Kind::Watch => Some(Timer::idle(patience.watch)),
                 Kind::List | Kind::Other => Some(Timer::until(until, whole)),

@@ -79,7 +79,7 @@ impl Election {
     /// Waits until the lease is ours; since when it is.
     pub async fn acquire(&self) -> Instant {
         loop {
-            // What is written arrives after this, so nobody sees it run out before we do.
+            // What is written arrives after this, so no other replica sees it run out before we do.
             let asked = Instant::now();
             match tokio::time::timeout(self.times.attempt, self.try_hold()).await {
                 Ok(Ok(true)) => return asked,

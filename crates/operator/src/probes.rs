@@ -1,5 +1,5 @@
 //! `/healthz`, `/readyz` and `/metrics` of the operator itself. Any pod may connect here, so no connection lasts, and
-//! whoever opens many closes only the oldest of them.
+//! a client that opens many closes only the oldest of its own.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -11,7 +11,7 @@ use crate::observed::{MemberList, Observed, Proven, quorum};
 /// The shape that follows from what was seen; `None` while the spec makes no sense.
 pub fn decide_shape(observed: &Observed) -> Option<Shape> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
-    // What nobody can read cannot be rendered: only what exists is kept as it is.
+    // A spec that cannot be read cannot be rendered: only what exists is kept as it is.
     if observed.is_spec_invalid() && observed.objects.set_uid.is_none() {
         return None;
     }

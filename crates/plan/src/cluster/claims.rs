@@ -1,4 +1,4 @@
-//! What becomes of the claims. Every claim of ours is wanted, leaving, kept or garbage; what nobody uses any more goes,
+//! What becomes of the claims. Every claim of ours is wanted, leaving, kept or garbage; what no member uses any more goes,
 //! and only where the owner's policy says so and a quorum says who is a member.
 
 use api::Reason;
@@ -17,7 +17,7 @@ pub enum Fate {
     Wanted,
     /// It is being deleted, or is about to be.
     Leaving,
-    /// Nothing uses it, and it stays: by the owner's policy, or because nobody can say whose it is.
+    /// Nothing uses it, and it stays: by the owner's policy, or because it is not known whose it is.
     Kept,
     /// No member uses it, none is to, and the owner's policy is to delete what is not used.
     Garbage,
@@ -156,7 +156,7 @@ pub(super) fn is_spared(observed: &Observed, intent: &RetireIntent, ordinal: u32
 }
 
 /// What lies on it was a member's that was removed, as far as can be said while no quorum answers: a voter that was
-/// written down to leave and was not listed any more when somebody was last asked. No pod is made for it.
+/// written down to leave and was not listed any more when a list was last had. No pod is made for it.
 pub(crate) fn is_of_removed(observed: &Observed, claim: &Claim) -> bool {
     let latched = &observed.cluster.latched;
     let votes = |id: &str| latched.voters.iter().any(|voter| voter.member_id == id);

@@ -180,7 +180,7 @@ fn can_spare(observed: &Observed, list: &MemberList, member: &Member) -> bool {
     well.count() >= quorum(list.voters().count())
 }
 
-/// Nobody joins, and nothing is tried. A defragmentation or a renewal of the logs is no reason to wait: it waits itself
+/// No member joins, and nothing is tried. A defragmentation or a renewal of the logs is no reason to wait: it waits itself
 /// until every member is well, and is given up for the restart.
 fn is_undisturbed(observed: &Observed, list: &MemberList) -> bool {
     !is_trying(observed)

@@ -43,7 +43,7 @@ pub(crate) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Op
 /// as long as data comes, or it comes closer to the leader, it has the time that it takes.
 fn late(observed: &Observed, member: &Member) -> Option<String> {
     let known = observed.cluster.latched.learners.get(&member.id)?;
-    // Where nobody leads there is nobody to receive anything from.
+    // Without a leader there is no member to receive anything from.
     observed.leader().and_then(|id| observed.serving_as(id))?;
     let intent = observed.cluster.intent.as_ref();
     let patience = intent.map_or(DEFAULT_JOIN_PATIENCE, |intent| intent.join_patience);

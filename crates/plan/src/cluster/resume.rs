@@ -99,7 +99,7 @@ fn found(observed: &Observed, kept: &[u32]) -> String {
 
 /// Data that a fence holds back, and nothing of what was made of it: quorum was being recovered when the status was
 /// lost. Which cluster that was is known by the volumes, once every one of them has been looked at; from there on the
-/// rules for lost quorum go on. Nothing begins beside data, and nobody is told to delete it.
+/// rules for lost quorum go on. Nothing begins beside data, and no message says to delete it.
 fn fenced(observed: &Observed, kept: &[u32]) -> Option<Decision> {
     if reports(observed, kept).all(|(_, report)| report.state == State::Empty) {
         return None;
@@ -115,7 +115,7 @@ fn fenced(observed: &Observed, kept: &[u32]) -> Option<Decision> {
     Some(Decision::refuse(Reason::VolumeHeld, why))
 }
 
-/// Nobody may go on with what is held back while another may have done so already.
+/// No volume that is held back is used while another may have gone on already.
 fn go_on_recovering(observed: &Observed, lost: u64) -> Decision {
     let replicas = observed.objects.replicas.unwrap_or(0);
     let unheard = (0..replicas).find(|ordinal| {

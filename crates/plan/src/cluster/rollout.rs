@@ -282,7 +282,7 @@ fn pursue(
         Some(decision) if observed.objects.template.as_ref() == Some(&trial.template) => {
             Some(decision)
         }
-        // Nobody waits for a template that the API server does not take.
+        // No rollout waits for a template that the API server does not take.
         Some(_) if observed.is_refused_template(&trial.template) => {
             let why = format!(
                 "{} does not try the change: the StatefulSet with it is refused",

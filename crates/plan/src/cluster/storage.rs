@@ -19,7 +19,7 @@ pub(super) fn grow_meanwhile(observed: &Observed, decision: Decision) -> Decisio
     growth(observed).map_or(decision, |growth| Decision { reason, ..growth })
 }
 
-/// The next claim that is smaller than is asked for and can grow, whoever answers.
+/// The next claim that is smaller than is asked for and can grow, whether or not a member answers.
 fn growth(observed: &Observed) -> Option<Decision> {
     let wanted = observed
         .cluster
@@ -56,7 +56,7 @@ pub(super) fn grow(observed: &Observed, list: &MemberList) -> Option<Decision> {
         return Some(expand(observed, ordinal, claim));
     }
     let of_template = observed.objects.claim_template;
-    // What is made anew is rendered, and of a release that cannot be reached nothing may be.
+    // A recreated StatefulSet is rendered, and of a release that cannot be reached nothing may be.
     let calm = !shrink::is_under_way(observed) && target.refused.is_none();
     if of_template.is_some_and(|size| size < wanted) && calm {
         let uid = observed.objects.set_uid.clone()?;

@@ -100,7 +100,7 @@ fn serves(observed: &Observed, list: &MemberList) -> Verdict {
     }
 }
 
-/// Whoever waits may wait for what cannot be written, so that is said along.
+/// A step that waits may wait for what cannot be written, so that is said along.
 fn progressing(decision: &Decision, outcome: &Outcome, refusals: &[(Reason, String)]) -> Verdict {
     let (status, reason, mut message) = match (outcome, &decision.step) {
         (Outcome::Failed(what), _) => (true, Reason::StepFailed, what.clone()),

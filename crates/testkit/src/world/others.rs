@@ -75,7 +75,7 @@ impl World {
         self.object.status = status;
     }
 
-    /// Somebody restores a status that the object had earlier.
+    /// A person restores a status that the object had earlier.
     pub fn restore_status(&mut self, status: EtcdClusterStatus) {
         self.object.status = status;
         self.object.revision += 1;

@@ -4,7 +4,7 @@ use plan::observed;
 
 use crate::world::{Container, Process, World};
 
-/// Between the leader and whoever joins.
+/// Between the leader and the member that joins.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     /// Bytes of the database.
@@ -22,7 +22,7 @@ impl World {
             return None;
         }
         let claim = self.claims.get(&ordinal)?;
-        // Whoever never begins to serve hangs in the middle of it.
+        // A member that never begins to serve hangs in the middle of it.
         if self.sluggish.contains(&claim.uid) {
             return Some(link.size / 2);
         }

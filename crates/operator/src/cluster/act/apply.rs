@@ -69,7 +69,7 @@ pub(super) struct Written {
     pub(super) answer: Answer,
     /// The field that differed; `None` where there was no object.
     field: Option<String>,
-    /// Whoever else owns that field.
+    /// The other field manager that owns that field.
     manager: Option<String>,
 }
 

@@ -134,7 +134,7 @@ pub(crate) fn unwanted(
     shape: &Shape,
     ctx: &Context,
 ) -> Vec<(Kind, String)> {
-    // What nobody can read may well ask for it.
+    // A spec that cannot be read may well ask for it.
     if target.invalid.is_some() {
         return Vec::new();
     }

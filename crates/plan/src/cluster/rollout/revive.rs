@@ -66,7 +66,7 @@ pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
     })
 }
 
-/// Whoever runs nothing tries the change, unless the API server does not take it.
+/// A pod that runs nothing tries the change, unless the API server does not take it.
 fn try_first(observed: &Observed, name: String, uid: String, target: &str) -> Option<Decision> {
     if observed.is_refused_template(target) {
         return None;
