@@ -13,7 +13,8 @@ use crate::{Result, outcome::Fault};
 mod tests;
 
 const USAGE: &str = "usage: etcd-agent install PATH | etcd-agent gate --cluster-uid UID --volume DIR \
-                     --annotations FILE [--listen ADDRESS] [--termination-log FILE] -- ETCD FLAGS… \
+                     --annotations FILE [--listen ADDRESS] [--tls DIR] [--secure-listen ADDRESS] \
+                     [--transport TEXT] [--termination-log FILE] -- ETCD FLAGS… \
                      | etcd-agent probe [--listen-port PORT]";
 
 /// etcd flags with which a caller could lead etcd past the gate; `discovery…` likewise.
@@ -32,7 +33,7 @@ pub(crate) enum Command {
     /// Copy this executable.
     Install(PathBuf),
     /// Judge, wait, become etcd.
-    Gate(Gate),
+    Gate(Box<Gate>),
     /// Ask a running etcd whether it is ready, on this port.
     Probe(u16),
 }
@@ -52,12 +53,27 @@ pub(crate) struct Gate {
     pub(crate) annotations: PathBuf,
     /// Where to serve while waiting.
     pub(crate) listen: SocketAddr,
+    /// Where to serve the report instead, to callers with a certificate.
+    pub(crate) secure: Option<Secure>,
+    /// How this pod's etcd speaks with members and clients; absent: in plaintext.
+    pub(crate) transport: Option<String>,
     /// The container's termination message.
     pub(crate) termination_log: PathBuf,
     /// The etcd binary.
     pub(crate) etcd: PathBuf,
     /// Its flags, without those that the gate adds.
     pub(crate) flags: Vec<String>,
+}
+
+/// The port that demands certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Secure {
+    /// Where to serve.
+    pub(crate) listen: SocketAddr,
+    /// The directory with certificates and keys.
+    pub(crate) directory: PathBuf,
+    /// The pod, whose name its files bear.
+    pub(crate) pod: String,
 }
 
 impl Command {
@@ -91,7 +107,7 @@ fn parse_with(words: Vec<OsString>, environment: Environment<'_>) -> Result<Comm
         },
         Some("gate") => RawGate::read(words)?
             .validate(environment)
-            .map(Command::Gate),
+            .map(|gate| Command::Gate(Box::new(gate))),
         Some("probe") => match (words.next().as_deref(), words.next(), words.next()) {
             (None, None, None) => Ok(Command::Probe(gate::PORT)),
             (Some("--listen-port"), Some(port), None) => match port.parse() {
@@ -116,6 +132,9 @@ struct RawGate {
     volume: Option<String>,
     annotations: Option<String>,
     listen: Option<String>,
+    secure_listen: Option<String>,
+    tls: Option<String>,
+    transport: Option<String>,
     termination_log: Option<String>,
     etcd: Vec<String>,
 }
@@ -137,6 +156,9 @@ impl RawGate {
                 "--volume" => &mut raw.volume,
                 "--annotations" => &mut raw.annotations,
                 "--listen" => &mut raw.listen,
+                "--secure-listen" => &mut raw.secure_listen,
+                "--tls" => &mut raw.tls,
+                "--transport" => &mut raw.transport,
                 "--termination-log" => &mut raw.termination_log,
                 _ => return Err(misuse(&format!("unknown argument {name:?}"))),
             };
@@ -157,6 +179,9 @@ impl RawGate {
             volume,
             annotations,
             listen,
+            secure_listen,
+            tls,
+            transport,
             termination_log,
             etcd,
         } = self;
@@ -164,7 +189,6 @@ impl RawGate {
             value.ok_or_else(|| misuse(&format!("{name} is missing")))
         };
         let volume = PathBuf::from(need(volume, "--volume")?);
-        let listen = listen.unwrap_or_else(|| format!("[::]:{}", gate::PORT));
         let mut etcd = etcd.into_iter();
         let binary = need(etcd.next(), "the etcd binary after --")?;
         let flags: Vec<String> = etcd.collect();
@@ -174,15 +198,15 @@ impl RawGate {
             let value = environment(name).and_then(|value| value.into_string().ok());
             value.filter(|value| !value.is_empty())
         };
+        let pod_name = variable("POD_NAME");
         Ok(Gate {
             cluster_uid: need(cluster_uid, "--cluster-uid")?,
             pod_uid: need(variable("POD_UID"), "environment variable POD_UID")?,
-            pod_name: variable("POD_NAME"),
             annotations: need(annotations, "--annotations")?.into(),
-            listen: match listen.parse() {
-                Ok(address) => address,
-                Err(error) => return Err(misuse(&format!("--listen {listen:?}: {error}"))),
-            },
+            listen: parse_listen("--listen", listen, gate::PORT)?,
+            secure: parse_secure(tls, secure_listen, pod_name.as_ref())?,
+            transport,
+            pod_name,
             termination_log: termination_log
                 .unwrap_or("/dev/termination-log".into())
                 .into(),
@@ -191,6 +215,36 @@ impl RawGate {
             flags,
         })
     }
+}
+
+fn parse_listen(name: &str, address: Option<String>, port: u16) -> Result<SocketAddr> {
+    let address = address.unwrap_or_else(|| format!("[::]:{port}"));
+    address
+        .parse()
+        .map_err(|error| misuse(&format!("{name} {address:?}: {error}")))
+}
+
+fn parse_secure(
+    tls: Option<String>,
+    listen: Option<String>,
+    pod: Option<&String>,
+) -> Result<Option<Secure>> {
+    let Some(directory) = tls else {
+        return match listen {
+            Some(_) => Err(misuse("--secure-listen needs --tls")),
+            None => Ok(None),
+        };
+    };
+    // It is part of the name of a file.
+    let Some(pod) = pod.filter(|pod| !pod.contains('/')) else {
+        let message = "--tls needs the pod's name in environment variable POD_NAME";
+        return Err(misuse(message));
+    };
+    Ok(Some(Secure {
+        listen: parse_listen("--secure-listen", listen, gate::SECURE_PORT)?,
+        directory: directory.into(),
+        pod: pod.clone(),
+    }))
 }
 
 /// Whether an etcd flag belongs to the gate alone.

@@ -59,7 +59,7 @@ impl Drop for Tool {
     }
 }
 
-/// A port that is free now. Should somebody else take it first, the child ends and the attempt fails.
+/// A port that is free now. If another process takes it first, the child exits and the attempt fails.
 pub(crate) fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?

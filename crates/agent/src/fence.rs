@@ -1,4 +1,4 @@
-//! The fence: which lives of the object are held back. Reads the annotation; what it means for the data
+//! The fence: which incarnations of the object are held back. Reads the annotation; what it means for the data
 //! is judged in [`crate::judge`], what it means for a grant in [`crate::permit`].
 
 use gate::FENCE_ANNOTATION;

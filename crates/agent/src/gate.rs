@@ -1,34 +1,34 @@
 //! The gate: look, judge, then become etcd or wait for a grant. This file is the order of things; what
 //! may happen is decided in [`crate::judge`] and [`crate::permit`].
 
+mod serving;
+
 use std::{
     fs::File,
     io::Read,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
-        mpsc,
     },
     thread,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use gate::{Data, Failed, GRANT_ANNOTATION, PROTOCOL, Report, State};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use self::serving::{receive_serving, recover_serving, render, render_with};
 use crate::{
     Result, annotations,
-    args::Gate,
+    args::{Gate, Secure},
     fence, floor,
     judge::{IdentityFile, Log, Place, Seen, Verdict, Wal, judge, judge_pod},
     look,
     outcome::{self, Exit, Fault},
-    permit::{self, Offer, Permitted, Recovery, Start, Wait},
-    receive,
-    recover::{self, Failure, Outside},
-    removed,
-    serve::{Answers, Server},
+    permit::{self, Offer, Permitted, Start, Wait},
+    recover, removed,
+    serve::{Door, Files, Server, Servers, forbid_core_dumps},
     start,
     telemetry::{Level, log},
     volume::{self, link::Lead},
@@ -36,8 +36,6 @@ use crate::{
 
 /// How often a waiting gate looks for a grant, a request and a signal.
 const TICK: Duration = Duration::from_millis(20);
-/// How often a gate that receives data looks how much has come.
-const LOOK: Duration = Duration::from_secs(1);
 /// How often, and after which pause, annotations that cannot be read are tried again before that counts.
 const SWAPS: u8 = 5;
 const SWAP: Duration = Duration::from_millis(200);
@@ -50,9 +48,7 @@ const LONGEST_ANNOTATIONS: u64 = 2 << 20;
 /// permit was made for is looked at again before it is used. A fence that was seen once counts until
 /// the process ends.
 pub(crate) fn run(args: &Gate) -> Result<()> {
-    let stop = Stop::register()?;
-    start::check_binary(&args.etcd)?;
-    recover::settle(&args.volume)?;
+    let stop = begin(args)?;
     let mut standing = Standing {
         fence: None,
         short: None,
@@ -70,6 +66,7 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
             None
         };
         let start = if may_start && standing.short.is_none() {
+            volume::note_transport(&args.volume, &seen.identity, args.transport.as_ref())?;
             Start::OnData
         } else {
             let Some(held) = wait(args, &seen, &standing, &stop)? else {
@@ -78,7 +75,7 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
             if look::look(&args.volume)? != seen {
                 log(
                     Level::Warn,
-                    "the volume changed during the wait; judging anew",
+                    "the volume changed during the wait; judging again",
                     &json!({}),
                 );
                 continue;
@@ -111,6 +108,17 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
     Ok(())
 }
 
+/// What comes before the first look.
+fn begin(args: &Gate) -> Result<Stop> {
+    let stop = Stop::register()?;
+    if args.secure.is_some() {
+        forbid_core_dumps();
+    }
+    start::check_binary(&args.etcd)?;
+    recover::settle(&args.volume)?;
+    Ok(stop)
+}
+
 /// Why data of ours has to wait all the same: it is another pod's, or less than it once was.
 fn withheld(args: &Gate, seen: &Seen, read: &str, stop: &Stop) -> Result<Option<Verdict>> {
     match judge_pod(&seen.identity, args.pod_name.as_deref()) {
@@ -121,7 +129,7 @@ fn withheld(args: &Gate, seen: &Seen, read: &str, stop: &Stop) -> Result<Option<
 
 /// What outlives one wait.
 struct Standing {
-    /// Lives that are held back.
+    /// Incarnations that are held back.
     fence: Option<u64>,
     /// Why data that would start has to wait after all.
     short: Option<Verdict>,
@@ -143,12 +151,12 @@ impl Standing {
 /// A wait that ended with a permit; it is still being served.
 struct Held {
     permitted: Permitted,
-    server: Server,
+    server: Servers,
     report: Report,
 }
 
 /// Waits for a permit; `None` when there is none to wait for: a stop was asked for, or a second, longer
-/// look found nothing to wait for, or the fence rose. The server's port is free again once what this
+/// look found nothing to wait for, or the fence rose. The server's ports are free again once what this
 /// returns is dropped.
 fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Option<Held>> {
     let seen = look_deeper(args, seen, stop)?;
@@ -184,7 +192,7 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
             let fence = read.as_ref().ok().and_then(|file| fence::find(file));
             let fence = standing.fence.max(fence);
             if judge(&seen, &args.cluster_uid, fence) != judged {
-                log(Level::Info, "the fence rose; judging anew", &json!({}));
+                log(Level::Info, "the fence rose; judging again", &json!({}));
                 return Ok(None);
             }
             match consider(args, (&seen, fence), &report, &read) {
@@ -208,15 +216,12 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
     Ok(None)
 }
 
-fn tell_wait(server: &Server, report: &Report) {
-    let listen = server
-        .address()
-        .map_or_else(|error| error.to_string(), |found| found.to_string());
-    let fields = json!({"listen": listen, "report": report});
+fn tell_wait(server: &Servers, report: &Report) {
+    let fields = json!({"listen": server.addresses(), "report": report});
     log(Level::Info, "waiting at the gate", &fields);
 }
 
-/// Where somebody has to decide, how far the log goes is worth the time.
+/// Where a decision is needed, how far the log goes is worth the time.
 fn look_deeper(args: &Gate, seen: &Seen, stop: &Stop) -> Result<Seen> {
     let mut seen = seen.clone();
     if matches!(seen.wal, Wal::Head(_)) {
@@ -227,102 +232,28 @@ fn look_deeper(args: &Gate, seen: &Seen, stop: &Stop) -> Result<Seen> {
     Ok(seen)
 }
 
-fn listen(args: &Gate) -> Result<Server> {
-    Server::bind(args.listen).map_err(|error| {
-        Fault::new(
-            Exit::Machine,
-            format!("cannot listen on {}", args.listen),
-            &error,
-        )
-    })
-}
-
-/// Receives the data of the leader while the port goes on being served: who asks is told how much has come.
-fn receive_serving(args: &Gate, start: &Start, held: &Held, stop: &Stop) -> Result<()> {
-    thread::scope(|scope| {
-        let worker = scope.spawn(|| receive::receive(args, start, &|| stop.is_asked()));
-        let mut looked: Option<(Instant, Arc<Answers>)> = None;
-        while !worker.is_finished() {
-            let fresh = looked.take_if(|(at, _)| at.elapsed() < LOOK);
-            let (at, answers) = match fresh {
-                Some(looked) => looked,
-                None => (Instant::now(), render_received(args, &held.report)?),
-            };
-            held.server.serve(&answers);
-            looked = Some((at, answers));
-            thread::sleep(TICK);
-        }
-        worker.join().unwrap_or_else(|_| {
-            Err(Fault {
-                exit: Exit::Machine,
-                message: "the first run broke off".into(),
-            })
+/// Where a certificate is demanded, the plain port no longer tells the report.
+fn listen(args: &Gate) -> Result<Servers> {
+    let bind = |address, door| {
+        Server::bind(address, door).map_err(|error| {
+            Fault::new(Exit::Machine, format!("cannot listen on {address}"), &error)
         })
+    };
+    let plain = match args.secure {
+        Some(_) => Door::Probes,
+        None => Door::Plain,
+    };
+    let secure = |secure: &Secure| {
+        let files = Files::new(&secure.directory, &secure.pod);
+        bind(secure.listen, Door::Secure(Arc::new(files)))
+    };
+    Ok(Servers {
+        plain: bind(args.listen, plain)?,
+        secure: args.secure.as_ref().map(secure).transpose()?,
     })
 }
 
-fn render_received(args: &Gate, report: &Report) -> Result<Arc<Answers>> {
-    let received = receive::received(&args.volume);
-    render(&Report {
-        received_bytes: Some(received),
-        detail: format!("joining: {received} bytes of the leader's data received"),
-        ..report.clone()
-    })
-}
-
-/// Recovers while the wait goes on being served: whoever asks is told how far it is. What to tell
-/// afterwards, should it wait again.
-fn recover_serving(
-    args: &Gate,
-    recovery: &Recovery,
-    held: &Held,
-    stop: &Stop,
-) -> Result<Option<Failed>> {
-    let (tell, told) = mpsc::channel();
-    let done = thread::scope(|scope| {
-        let worker = scope.spawn(move || {
-            let outside = Outside {
-                // Nobody listens any more when the gate gave up.
-                progress: &|what| drop(tell.send(what.to_owned())),
-                stop: &|| stop.is_asked(),
-            };
-            recover::recover(args, recovery, &outside)
-        });
-        let mut answers = render(&held.report)?;
-        while !worker.is_finished() {
-            if let Some(what) = told.try_iter().last() {
-                answers = render_with(&held.report, &format!("recovering: {what}"))?;
-            }
-            held.server.serve(&answers);
-            thread::sleep(TICK);
-        }
-        Ok(worker.join())
-    })?;
-    match done {
-        Ok(Ok(())) => {
-            log(Level::Info, "recovered", &json!({}));
-            Ok(None)
-        }
-        Ok(Err(Failure::Kept(why))) => {
-            log(Level::Warn, "the recovery failed", &json!({"error": why}));
-            let since = SystemTime::now().duration_since(UNIX_EPOCH);
-            let time = since
-                .ok()
-                .and_then(|since| i64::try_from(since.as_secs()).ok());
-            Ok(Some(Failed {
-                why,
-                time: time.unwrap_or(0),
-            }))
-        }
-        Ok(Err(Failure::Swap(fault))) => Err(fault),
-        Err(_) => Err(Fault {
-            exit: Exit::Machine,
-            message: "the recovery broke off".into(),
-        }),
-    }
-}
-
-/// What a wait says of itself; the tool that a recovery needs is looked for before anybody decides on one.
+/// What a wait says of itself; the tool that a recovery needs is looked for before one is decided on.
 fn describe_wait(args: &Gate, state: State, detail: &str) -> String {
     match recover::find_etcdutl(&args.etcd) {
         Err(why) if state == State::Fenced => format!("{detail}; {why}"),
@@ -361,7 +292,8 @@ fn consider(
         state: report.state,
         head,
     };
-    let permitted = permit::permit(wait, &grant)?.in_pod(args.pod_name.as_ref());
+    let permitted = permit::permit(wait, &grant)?;
+    let permitted = permitted.in_pod(args.pod_name.as_ref(), args.transport.as_ref());
     if let Permitted::Recover(_) = permitted {
         recover::find_etcdutl(&args.etcd)?;
     }
@@ -403,21 +335,6 @@ fn read_annotations(args: &Gate) -> std::result::Result<String, String> {
             args.annotations.display()
         )),
     }
-}
-
-fn render(report: &Report) -> Result<Arc<Answers>> {
-    let answers = Answers::new(report)
-        .map_err(|error| Fault::new(Exit::Machine, "cannot render the report", &error))?;
-    Ok(Arc::new(answers))
-}
-
-/// A report with something added to its detail.
-fn render_with(report: &Report, what: &str) -> Result<Arc<Answers>> {
-    let detail = format!("{}; {what}", report.detail);
-    render(&Report {
-        detail,
-        ..report.clone()
-    })
 }
 
 fn describe_data(seen: &Seen) -> Option<Data> {

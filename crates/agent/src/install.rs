@@ -7,7 +7,7 @@ use crate::{
     outcome::{Exit, Fault},
 };
 
-/// Copies the running executable to `path`, readable and executable by everybody.
+/// Copies the running executable to `path`, readable and executable by every user.
 pub(crate) fn install(path: &Path) -> Result<()> {
     copy(path).map_err(|error| {
         Fault::new(

@@ -69,22 +69,22 @@ pub(crate) struct Log {
     pub(crate) written: Option<i64>,
 }
 
-/// A fence that says nothing legible lets no life pass.
+/// A fence that says nothing legible lets no incarnation pass.
 pub(crate) const UNREADABLE_FENCE: u64 = u64::MAX;
 
 /// Start or wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The data is ours: etcd starts, nobody is asked.
+    /// The data is ours: etcd starts without a permission.
     Start,
-    /// Somebody has to decide; why, and one sentence for people.
+    /// A permission is needed; why, and one sentence for people.
     Wait(State, String),
 }
 
 /// Judges what was seen for the `EtcdCluster` with `cluster_uid`, behind a fence if there is one.
 ///
-/// Invariant: behind a fence nothing of an earlier life starts, nor anything that does not tell its
-/// life (`nothing_of_an_earlier_life_passes_the_fence`).
+/// Invariant: behind a fence nothing of an earlier incarnation starts, nor anything that does not tell its
+/// incarnation (`nothing_of_an_earlier_incarnation_passes_the_fence`).
 ///
 /// Invariant: `Start` needs a readable WAL; an empty directory always waits
 /// (`nothing_starts_without_a_wal_that_names_us`). A damaged tail of our own log is etcd's to judge:
@@ -155,7 +155,7 @@ pub(crate) fn judge_length(log: &Log, floor: u64) -> Verdict {
 }
 
 /// As [`judge`], for data that would start: is it the volume of another pod? Under two names at once one member would
-/// be reached by nobody, or by those who look for another one.
+/// be reached by no other member, or by members that look for another one.
 ///
 /// Invariant: what starts was last let through in a pod of this name, where both are known
 /// (`the_volume_of_another_pod_waits`).
@@ -245,6 +245,7 @@ fn describe(identity: &IdentityFile) -> String {
                 pod: _,
                 member_id,
                 cluster_id: _,
+                transport: _,
             } = identity;
             let member = member_id
                 .as_ref()

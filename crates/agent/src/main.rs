@@ -12,6 +12,8 @@ mod child;
 mod fence;
 mod floor;
 mod gate;
+#[cfg(test)]
+mod hostile;
 mod install;
 mod judge;
 mod look;

@@ -1,5 +1,5 @@
 //! How the agent ends: exit codes of section 6 of the contract, and the termination message. It
-//! decides nothing; whoever raises a [`Fault`] chooses its code.
+//! decides nothing; the code that raises a [`Fault`] chooses its exit code.
 
 use std::{fs::OpenOptions, io::Write, path::Path, process::ExitCode};
 

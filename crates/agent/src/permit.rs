@@ -29,18 +29,19 @@ pub(crate) enum Offer {
 pub(crate) enum Permitted {
     /// Start etcd.
     Start(Permit),
-    /// Make another cluster of the data, then judge that anew.
+    /// Make another cluster of the data, then judge that again.
     Recover(Recovery),
 }
 
 impl Permitted {
-    /// From now on the volume is that of this pod.
-    pub(crate) fn in_pod(mut self, name: Option<&String>) -> Self {
+    /// From now on the volume is that of this pod, and its etcd speaks so.
+    pub(crate) fn in_pod(mut self, name: Option<&String>, transport: Option<&String>) -> Self {
         let identity = match &mut self {
             Self::Start(permit) => &mut permit.identity,
             Self::Recover(recovery) => &mut recovery.identity,
         };
         identity.pod = name.cloned();
+        identity.transport = transport.cloned();
         self
     }
 }
@@ -92,9 +93,9 @@ pub(crate) struct Recovery {
 pub(crate) struct Wait<'a> {
     /// UID of the `EtcdCluster` object.
     pub(crate) cluster_uid: &'a str,
-    /// Lives before this one are held back.
+    /// Incarnations before this one are held back.
     pub(crate) fence: Option<u64>,
-    /// The life of the data, if the identity file tells.
+    /// The incarnation of the data, if the identity file tells.
     pub(crate) incarnation: Option<u64>,
     /// Why it waits.
     pub(crate) state: State,
@@ -123,10 +124,10 @@ pub(crate) fn parse_offer(value: &str, nonce: &str) -> Offer {
 ///
 /// Invariant: without `discard` only an empty directory is taken, and data is resumed only under the
 /// IDs it has (`every_state_takes_only_what_fits_it`). Data behind a fence never goes on under the IDs
-/// it has, and no grant of a life that the fence holds back is taken
+/// it has, and no grant of an incarnation that the fence holds back is taken
 /// (`no_grant_leads_behind_the_fence`).
 pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permitted, String> {
-    check_life(wait, grant)?;
+    check_incarnation(wait, grant)?;
     let (discard, start, ids) = match &grant.action {
         Action::Bootstrap {
             token,
@@ -182,8 +183,8 @@ pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permitted, String>
     }))
 }
 
-/// Whether the grant is for this object and for a life that the fence lets pass.
-fn check_life(wait: Wait<'_>, grant: &Grant) -> Result<(), String> {
+/// Whether the grant is for this object and for an incarnation that the fence lets pass.
+fn check_incarnation(wait: Wait<'_>, grant: &Grant) -> Result<(), String> {
     let cluster_uid = &grant.cluster_uid;
     if cluster_uid != wait.cluster_uid {
         return Err(format!(
@@ -230,6 +231,7 @@ fn build_identity(grant: &Grant, ids: Option<(&String, &String)>) -> Identity {
         pod: None,
         member_id: ids.map(|(member_id, _)| member_id.clone()),
         cluster_id: ids.map(|(_, cluster_id)| cluster_id.clone()),
+        transport: None,
     }
 }
 
@@ -297,8 +299,8 @@ fn check_data(wait: Wait<'_>, member_id: &str, cluster_id: &str) -> Result<(), S
     check_head(head, member_id, cluster_id)
 }
 
-/// Whether the data is the fenced data that the grant was made for, of a life before the grant's: the
-/// token tells both lives, and so both cluster IDs, apart.
+/// Whether the data is the fenced data that the grant was made for, of an incarnation before the grant's: the
+/// token tells both incarnations, and so both cluster IDs, apart.
 fn check_fenced(
     wait: Wait<'_>,
     grant: &Grant,
@@ -335,7 +337,7 @@ fn check_head(head: Head, member_id: &str, cluster_id: &str) -> Result<(), Strin
 }
 
 /// The distinct names in an `--initial-cluster` value; a member may have several URLs.
-fn parse_names(initial_cluster: &str) -> Result<Vec<&str>, String> {
+pub(crate) fn parse_names(initial_cluster: &str) -> Result<Vec<&str>, String> {
     let mut names = Vec::new();
     for entry in initial_cluster.split(',') {
         match entry.split_once('=') {

@@ -3,7 +3,7 @@
 //! A member serves clients once it has seen its own announcement come back through the log. Where the
 //! leader sends a snapshot, the announcement is as a rule part of that snapshot, and etcd waits for it in
 //! vain for seven seconds before it makes another. With the data on its volume, the next run makes one
-//! at once. Nobody can have counted on the first run: only this process reaches its client port, and a
+//! at once. No client can have relied on the first run: only this process reaches its client port, and a
 //! learner that serves no client is not promoted.
 
 use std::{
@@ -33,7 +33,7 @@ use crate::{
 const TICK: Duration = Duration::from_millis(20);
 /// How long a read may take.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long a greeting may take: where nobody serves yet, the connection is taken all the same, and nothing comes.
+/// How long a greeting may take: where no member serves yet, the connection is accepted all the same, and nothing comes.
 const PROMPT: Duration = Duration::from_millis(50);
 /// How long etcd may take to end. What it acknowledged is on the disk: after that it is killed.
 const FAREWELL: Duration = Duration::from_secs(5);

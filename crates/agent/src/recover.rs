@@ -51,7 +51,7 @@ pub(crate) enum Failure {
     Swap(Fault),
 }
 
-/// Recovers; afterwards the volume is judged anew.
+/// Recovers; afterwards the volume is judged again.
 pub(crate) fn recover(
     args: &Gate,
     recovery: &Recovery,

@@ -56,8 +56,8 @@ pub(crate) fn check(file: &str, grant: &Grant) -> std::result::Result<(), String
     }
 }
 
-/// The members that the annotation names; what is no ID names nobody.
-fn parse(file: &str) -> Vec<u64> {
+/// The members that the annotation names; what is no ID is ignored.
+pub(crate) fn parse(file: &str) -> Vec<u64> {
     let value = match annotations::find(file, REMOVED_ANNOTATION) {
         Some(Ok(value)) => value,
         Some(Err(why)) => {

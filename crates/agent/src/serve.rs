@@ -1,5 +1,8 @@
 //! The little HTTP server of a waiting gate. One answer per connection, a thread for each, bounded in
-//! number, size and time, so that no client can hold the gate up. It knows nothing of grants.
+//! number, size and time, so that no client can hold the gate up. It knows nothing of grants. TLS is put around a
+//! connection in `serve/secure.rs`.
+
+mod secure;
 
 use std::{
     cell::RefCell,
@@ -13,18 +16,65 @@ use std::{
 
 use gate::{REPORT_PATH, Report};
 
+pub(crate) use self::secure::{Files, forbid_core_dumps};
+
 /// Connections answered at the same time. For one more, the oldest of the address that has the most is closed.
 const MOST_CONNECTIONS: usize = 32;
-/// How long one connection may take, all in all.
+/// How long one connection may take, all in all, the handshake of TLS included.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The stack of each thread; what is never touched costs nothing. Chains of certificates need some of it.
+const STACK: usize = 512 << 10;
 /// The longest request that is read.
 const LONGEST_REQUEST: usize = 8 << 10;
+
+/// What a port is for.
+#[derive(Clone, Debug)]
+pub(crate) enum Door {
+    /// Probes and the report.
+    Plain,
+    /// Probes alone.
+    Probes,
+    /// All of it, for callers with a certificate.
+    Secure(Arc<Files>),
+}
+
+/// The ports of a waiting gate. Each has its own bounds: what happens on one does not shut out the callers of the other.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    /// Without certificates.
+    pub(crate) plain: Server,
+    /// With certificates on both sides.
+    pub(crate) secure: Option<Server>,
+}
+
+impl Servers {
+    /// Answers every client that has come since the last call; never blocks.
+    pub(crate) fn serve(&self, answers: &Arc<Answers>) {
+        for server in self.all() {
+            server.serve(answers);
+        }
+    }
+
+    /// Where they listen, for people.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        let address = |server: &Server| {
+            let found = server.address();
+            found.map_or_else(|error| error.to_string(), |found| found.to_string())
+        };
+        self.all().map(address).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Server> {
+        std::iter::once(&self.plain).chain(&self.secure)
+    }
+}
 
 /// The listener; dropping it frees the port at once. Connections that are still being answered do not
 /// hold it: Rust and Go both bind with `SO_REUSEADDR`.
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: TcpListener,
+    door: Door,
     /// Oldest first.
     open: RefCell<Vec<Open>>,
 }
@@ -57,7 +107,7 @@ impl Answers {
 
 impl Server {
     /// Binds; where IPv6 is switched off, any-address falls back to IPv4.
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr, door: Door) -> io::Result<Self> {
         let listener = TcpListener::bind(address).or_else(|error| {
             let is_any = address.is_ipv6() && address.ip().is_unspecified();
             if is_any && error.kind() != io::ErrorKind::AddrInUse {
@@ -69,6 +119,7 @@ impl Server {
         listener.set_nonblocking(true)?;
         Ok(Self {
             listener,
+            door,
             open: RefCell::default(),
         })
     }
@@ -92,11 +143,11 @@ impl Server {
             stream: Arc::downgrade(&stream),
             source,
         });
-        let answers = Arc::clone(answers);
+        let (door, answers) = (self.door.clone(), Arc::clone(answers));
         // A client that went away needs no answer.
-        let answer = move || drop(respond(&stream, &answers));
+        let answer = move || drop(respond(&stream, &door, &answers));
         // Without a thread the connection is closed, and the client asks again.
-        drop(thread::Builder::new().stack_size(128 << 10).spawn(answer));
+        drop(thread::Builder::new().stack_size(STACK).spawn(answer));
     }
 
     /// Makes room for one more.
@@ -132,10 +183,61 @@ fn most_greedy(open: &[Open]) -> Option<usize> {
     open.iter().position(is_greedy)
 }
 
-fn respond(mut stream: &TcpStream, answers: &Answers) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn respond(stream: &TcpStream, door: &Door, answers: &Answers) -> io::Result<()> {
+    let mut timed = Timed {
+        stream,
+        until: Instant::now() + PATIENCE,
+    };
+    match door {
+        Door::Plain => converse(&mut timed, Some(&answers.report), answers)?,
+        Door::Probes => converse(&mut timed, None, answers)?,
+        Door::Secure(files) => files.converse(timed, answers)?,
+    }
+    stream.shutdown(Shutdown::Write)
+}
+
+/// A connection that has to be over at some time, however little its other end sends or takes.
+#[derive(Clone, Copy, Debug)]
+struct Timed<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl Timed<'_> {
+    fn left(&self) -> io::Result<Duration> {
+        match self.until.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+            left => Ok(left),
+        }
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Reads one request and answers it. `report` is what to tell of the wait.
+fn converse(
+    stream: &mut (impl Read + Write),
+    report: Option<&String>,
+    answers: &Answers,
+) -> io::Result<()> {
     let request = read_request(stream)?;
-    let (status, kind, body) = route(&request, answers);
+    let (status, kind, body) = route(&request, report, answers);
     let length = body.len();
     let is_head = request.starts_with("HEAD ");
     let body = if is_head { "" } else { body };
@@ -143,11 +245,15 @@ fn respond(mut stream: &TcpStream, answers: &Answers) -> io::Result<()> {
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
     stream.write_all(response.as_bytes())?;
-    stream.shutdown(Shutdown::Write)
+    stream.flush()
 }
 
 /// Status, content type and body for a request.
-fn route<'a>(request: &str, answers: &'a Answers) -> (&'static str, &'static str, &'a str) {
+fn route<'a>(
+    request: &str,
+    report: Option<&'a String>,
+    answers: &'a Answers,
+) -> (&'static str, &'static str, &'a str) {
     const TEXT: &str = "text/plain; charset=utf-8";
     let mut words = request.lines().next().unwrap_or_default().split(' ');
     let (Some(method), Some(target), Some(_), None) =
@@ -159,29 +265,26 @@ fn route<'a>(request: &str, answers: &'a Answers) -> (&'static str, &'static str
         return ("405 Method Not Allowed", TEXT, "only GET and HEAD\n");
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    match path {
-        "/livez" => ("200 OK", TEXT, "ok\n"),
+    match (path, report) {
+        ("/livez", _) => ("200 OK", TEXT, "ok\n"),
         // What a release of etcd without `/livez` is asked instead.
-        "/health" if query.contains("serializable=true") => {
+        ("/health", _) if query.contains("serializable=true") => {
             ("200 OK", "application/json", "{\"health\":\"true\"}\n")
         }
-        "/readyz" => ("503 Service Unavailable", TEXT, &answers.state),
-        REPORT_PATH => ("200 OK", "application/json", &answers.report),
+        ("/readyz", _) => ("503 Service Unavailable", TEXT, &answers.state),
+        (REPORT_PATH, Some(report)) => ("200 OK", "application/json", report),
         _ => ("404 Not Found", TEXT, "not found\n"),
     }
 }
 
 /// Reads up to the empty line that ends a request without a body.
-fn read_request(mut stream: &TcpStream) -> io::Result<String> {
-    let deadline = Instant::now() + PATIENCE;
+fn read_request(stream: &mut impl Read) -> io::Result<String> {
     let mut request = Vec::new();
     let mut chunk = [0; 1024];
     while !request.windows(4).any(|window| window == b"\r\n\r\n") {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() || request.len() > LONGEST_REQUEST {
+        if request.len() > LONGEST_REQUEST {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        stream.set_read_timeout(Some(left))?;
         let read = stream.read(&mut chunk)?;
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

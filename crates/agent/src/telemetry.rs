@@ -44,7 +44,7 @@ pub(crate) fn log(level: Level, message: &str, fields: &Value) {
         }
     }
     text.push_str("}\n");
-    // Nobody is left to tell when standard error is closed.
+    // Nothing can be reported when standard error is closed.
     drop(std::io::stderr().lock().write_all(text.as_bytes()));
 }
 

@@ -14,7 +14,7 @@ use gate::Identity;
 use self::link::Lead;
 use crate::{
     Result,
-    judge::Place,
+    judge::{IdentityFile, Place},
     outcome::{Exit, Fault},
     permit::Permit,
 };
@@ -60,7 +60,7 @@ pub(crate) fn prepare(volume: &Path, place: Place, permit: &Permit) -> Result<()
 /// Sets the data of a removed member aside, with the identity file that was written for it.
 ///
 /// Invariant: the data goes first. A crash in between leaves an empty directory, which always waits;
-/// the other way round it would leave data that nobody calls removed once the pod and its annotation
+/// the other way round it would leave data that nothing marks as removed once the pod and its annotation
 /// are gone (`a_crash_while_removed_data_is_set_aside_loses_no_identity_before_the_data`).
 pub(crate) fn set_aside_removed(volume: &Path, place: Place, id: u64) -> Result<()> {
     for step in REMOVAL {
@@ -159,6 +159,25 @@ pub(crate) fn write_identity(volume: &Path, identity: &Identity) -> io::Result<(
     file.sync_all()?;
     fs::rename(temporary, volume.join("identity.json"))?;
     sync_directory(volume)
+}
+
+/// Notes how etcd speaks from now on, where it spoke otherwise before. What cannot be noted must not start: the operator
+/// would later start the data with a scheme that its members are not listed under.
+pub(crate) fn note_transport(
+    volume: &Path,
+    identity: &IdentityFile,
+    transport: Option<&String>,
+) -> Result<()> {
+    let identity = match identity {
+        IdentityFile::Says(identity) if identity.transport.as_ref() != transport => identity,
+        IdentityFile::Says(_) | IdentityFile::Absent | IdentityFile::Unreadable(_) => return Ok(()),
+    };
+    let identity = Identity {
+        transport: transport.cloned(),
+        ..identity.clone()
+    };
+    write_identity(volume, &identity)
+        .map_err(|error| Fault::new(Exit::Write, "cannot write the identity file", &error))
 }
 
 fn make_data_directory(volume: &Path) -> io::Result<()> {

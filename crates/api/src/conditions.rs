@@ -9,17 +9,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 pub enum ConditionType {
     /// A quorum of voters serves reads and writes.
     Available,
-    /// The operator is on its way to what the spec asks for.
+    /// The operator is reconciling the cluster towards its spec.
     Progressing,
-    /// Something is not as it should be, whether or not clients notice.
+    /// Something is wrong, whether or not clients notice it.
     Degraded,
-    /// All of it: as many healthy voters as the spec asks for, nothing under way, nothing wrong.
+    /// The cluster has as many healthy voters as `spec.size`, no change is in progress, and nothing is wrong.
     Ready,
 }
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// Why a condition is what it is, or what an event tells.
+        /// The reason of a condition or an event.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Reason { $($(#[doc = $doc])+ $name,)+ }
 
@@ -31,121 +31,130 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Everything is as the spec asks.
+    /// The cluster matches its spec.
     AsExpected,
-    /// Size 0: no member runs. The data is kept, unless `storage.claimPolicy.whenStopped` is `Delete`.
+    /// `spec.size` is 0 and no member runs. The data is kept, unless `storage.claimPolicy.whenStopped` is `Delete`.
     Stopped,
     /// A quorum of voters is healthy.
     QuorumHealthy,
-    /// Too few voters are healthy to serve writes.
+    /// Too few voters are healthy for a quorum; etcd serves no writes.
     QuorumLost,
-    /// The cluster has not formed yet.
+    /// The cluster has not been bootstrapped yet.
     NotFormed,
-    /// etcd could not be asked, so nothing is known and nothing is done.
+    /// No member of etcd could be reached; its state is unknown and nothing is changed.
     EtcdUnreachable,
-    /// Objects of the cluster are being written.
+    /// Kubernetes objects of the cluster are being created or updated.
     ApplyingObjects,
-    /// A first member is being started.
+    /// The first member is starting a new etcd cluster.
     Bootstrapping,
-    /// Data that an earlier object of this name kept is being taken over.
+    /// The cluster is starting from volumes that a deleted EtcdCluster of the same name retained.
     Resuming,
-    /// A member is being added.
+    /// A member is being added as a learner.
     AddingMember,
-    /// A member that was added is starting.
+    /// A member that was added to etcd is starting.
     StartingMember,
-    /// A learner is catching up or being promoted.
+    /// A learner is catching up with the leader, or is being promoted to voter.
     PromotingMember,
-    /// A member that lost its data or was left over is being removed.
+    /// A member is being removed from etcd: it lost its data, or `spec.size` was reduced.
     RemovingMember,
-    /// What is left of a cluster that lost its quorum for good is being brought back.
+    /// Quorum is permanently lost, and the cluster is being recovered from a surviving member.
     Recovering,
-    /// A member that cannot come back is being replaced by a new one.
+    /// A member that cannot return is being replaced by a new one.
     ReplacingMember,
-    /// Members are restarted on another template, one at a time.
+    /// Members are being restarted on a new pod template, one at a time.
     RollingOut,
-    /// The first member on another template does not come up; the others are left as they are.
+    /// The first member on the new pod template does not become healthy; the other members are not restarted.
     RolloutHalted,
-    /// etcd prepares its data for an older release.
+    /// A downgrade is enabled in etcd, which prepares its data for an older minor version.
     Downgrading,
-    /// The database is at its quota, or near it; room is being made, or the message says what to raise.
+    /// The database is at its quota or close to it. Space is being freed, or the message says which setting to raise.
     NoSpace,
-    /// A member whose file is mostly empty is being defragmented.
+    /// A member whose database file is mostly free space is being defragmented.
     Defragmenting,
-    /// The data of members differs; the message says whose.
-    DataDiffers,
-    /// Volumes are being expanded.
-    Expanding,
-    /// The cluster of an earlier operator is being taken over.
+    /// The data of members is inconsistent; the message names the members.
+    DataInconsistent,
+    /// PersistentVolumeClaims are being expanded.
+    ExpandingVolumes,
+    /// A running cluster of the predecessor is being adopted.
     Adopting,
-    /// The annotation `etcd.etcd.io/paused` is set: nothing is changed.
+    /// Reconciliation is paused by the annotation `etcd.etcd.io/paused`; nothing is changed.
     Paused,
     /// Pods are starting.
     StartingPods,
     /// Members are being stopped.
     Stopping,
-    /// The object is being deleted.
+    /// The EtcdCluster is being deleted.
     Deleting,
-    /// A pod cannot start; the message has the scheduler's or kubelet's own words.
+    /// A pod cannot start; the message quotes the scheduler or the kubelet.
     PodNotStarting,
-    /// A member does not answer or does not take part.
+    /// A member does not respond, or responds without being part of the quorum.
     MemberUnhealthy,
-    /// etcd lists a member that this operator did not add; it is left alone and not counted on.
-    StrangeMember,
-    /// A member runs but does not keep up with the others; the message says what its disk does. It is restarted once, and
-    /// replaced if it hangs again.
-    MemberHangs,
-    /// The gate holds a member back because its volume is not what it should be.
-    VolumeHeld,
-    /// An object that the cluster should have exists and belongs to another owner; it is left alone. It stops a cluster
-    /// from forming if it is needed for that, and stops nothing once there is a cluster.
+    /// etcd lists a member that the operator does not manage. It is left alone and not counted towards availability.
+    UnmanagedMember,
+    /// A member runs but does not keep up with the others; the message has its disk latency. It is restarted once, and
+    /// replaced if it stalls again.
+    MemberStalled,
+    /// A member is not started because its volume does not hold the data that this member must have.
+    VolumeRejected,
+    /// An object with the name that the cluster needs exists and has another owner; it is left alone. It blocks the
+    /// bootstrap of a cluster that needs it, and nothing once the cluster runs.
     ForeignObject,
-    /// An object of the cluster cannot be written: the API server refuses it, or something changes it back; the message
-    /// has the object and the words. Everything that does not need it goes on, and it is tried again.
+    /// An object of the cluster cannot be written: the API server rejects it, or another writer reverts it; the message
+    /// names the object and quotes the error. The write is retried with a back-off, and whatever does not need it continues.
     WriteRefused,
-    /// Objects or claims of an earlier object of this name are still being deleted.
-    FormerObject,
-    /// The spec asks for something that this release cannot do. Nothing is changed until it is mended; members of a
-    /// cluster that has formed are repaired as they are.
+    /// Objects or PersistentVolumeClaims of a deleted EtcdCluster of the same name are still terminating.
+    PreviousOwnerTerminating,
+    /// The spec is not valid for this release. No change is made until it is corrected; failed members of a running
+    /// cluster are still repaired.
     InvalidSpec,
-    /// The change that the spec asks for is not safe now.
-    Refused,
-    /// The Kubernetes API or etcd refused a step, which is tried again; or a step was not taken because it is not safe, which
-    /// is a bug.
+    /// A change of the spec is not possible or not safe now; the message says what to do instead.
+    ChangeRefused,
+    /// Certificates of the cluster are being issued.
+    IssuingCertificates,
+    /// A certificate cannot be issued or used; the message names the Secret and says what to do.
+    CertificateProblem,
+    /// A member does not accept the certificate of the operator, or presents one that the operator does not accept; its
+    /// state is unknown.
+    CertificateRejected,
+    /// The Kubernetes API or etcd rejected a step, which is retried; or a step was not taken because it is not safe, which
+    /// is a bug in the operator.
     StepFailed,
     /// The cluster became Ready for the first time.
     ClusterCreated,
-    /// The object was deleted.
+    /// The EtcdCluster was deleted.
     ClusterDeleted,
-    /// The cluster reached a new size.
+    /// The cluster reached the size in its spec.
     ClusterScaled,
-    /// Every member runs another version of etcd than before.
+    /// Every member runs the new version of etcd.
     ClusterUpgraded,
-    /// Every member was restarted on what the spec asks for, with the same version of etcd.
+    /// Every member runs the new pod template, with the same version of etcd as before.
     ClusterUpdated,
-    /// The cluster is Ready, and it was not made now: it had been stopped, or was taken over.
+    /// The cluster is Ready after it was stopped or adopted.
     ClusterStarted,
-    /// The cluster cannot go on by itself.
+    /// The cluster needs manual intervention.
     ClusterFailed,
-    /// The cluster stopped: size 0.
+    /// All members were stopped because `spec.size` is 0.
     ClusterStopped,
     /// The cluster is healthy again.
     ClusterRecovered,
-    /// A member was added.
+    /// A member was added as a learner.
     MemberAdded,
-    /// A member's pod was made anew on another template.
+    /// A member's pod was recreated from the new template.
     MemberRestarted,
     /// A member was promoted to voter.
     MemberPromoted,
-    /// A member was removed.
+    /// A member was removed from etcd.
     MemberRemoved,
     /// A member was defragmented.
     MemberDefragmented,
-    /// Old revisions were forgotten to make room.
+    /// Old revisions were compacted to free space.
     HistoryCompacted,
-    /// An alarm of etcd was taken back: its cause is gone.
+    /// An alarm of etcd was disarmed because its cause is gone.
     AlarmDisarmed,
-    /// A pod was let through the gate.
-    MemberGranted,
+    /// The gate of a pod received permission to start etcd.
+    MemberAdmitted,
+    /// Certificates of members or clients were issued or renewed.
+    CertificatesIssued,
     /// A backup was taken. Not used by this release.
     BackupCreated,
     /// A backup failed. Not used by this release.
@@ -171,9 +180,9 @@ pub struct Verdict {
     pub kind: ConditionType,
     /// `None` is `Unknown`.
     pub status: Option<bool>,
-    /// Why, in one word.
+    /// Its reason.
     pub reason: Reason,
-    /// Why, in a sentence.
+    /// Its message.
     pub message: String,
 }
 

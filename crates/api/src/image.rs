@@ -8,7 +8,7 @@ use crate::intent::{DEFAULT_REPOSITORY, InvalidSpec};
 use crate::v1alpha1::cluster::EtcdClusterSpec;
 use crate::{EtcdVersion, names};
 
-/// How the image is laid out. When absent it is found from the repository: `Bitnami` if that contains `bitnami`, else
+/// Layout of the image. When absent it is derived from the repository: `Bitnami` if that contains `bitnami`, else
 /// `Official`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -20,7 +20,7 @@ pub enum Flavour {
     Bitnami,
 }
 
-/// When the kubelet pulls the image; as Kubernetes does it when absent.
+/// When the kubelet pulls the image; the default of Kubernetes when absent.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -33,14 +33,14 @@ pub enum PullPolicy {
     Never,
 }
 
-/// What is inside an image of a flavour.
+/// Contents of an image of a flavour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Path of etcd.
     pub binary: &'static str,
     /// User and group that the image is made for.
     pub user: i64,
-    /// What stands before a version in a tag.
+    /// Prefix of a version in a tag.
     tag_prefix: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl Flavour {
         }
     }
 
-    /// Environment that the image's own scripts expect, for whoever calls them in a pod: our entrypoint is not theirs.
+    /// Environment that the image's own scripts expect, if one is called in a pod: our entrypoint is not theirs.
     pub fn environment(self, cluster: &str, namespace: &str) -> Vec<(&'static str, String)> {
         match self {
             Self::Official => Vec::new(),
@@ -94,7 +94,7 @@ pub struct ImageIntent {
     pub repository: String,
     /// What is inside.
     pub flavour: Flavour,
-    /// A tag that no version implies.
+    /// A tag that does not follow from the version.
     pub tag: Option<String>,
     /// This very image.
     pub digest: Option<String>,
@@ -107,7 +107,7 @@ impl ImageIntent {
     pub(crate) fn parse(spec: &EtcdClusterSpec) -> Result<Self, InvalidSpec> {
         let repository = spec.repository.as_deref().unwrap_or(DEFAULT_REPOSITORY);
         let image = spec.image.clone().unwrap_or_default();
-        // Its tags carry a suffix (3.6.5-0) that no version implies.
+        // Its tags have a suffix (3.6.5-0) that does not follow from the version.
         let has_implied_tags = !repository.starts_with("registry.k8s.io/");
         if !has_implied_tags && image.tag.is_none() && image.digest.is_none() {
             return Err(InvalidSpec::ImageTag(repository.to_owned()));
@@ -123,7 +123,7 @@ impl ImageIntent {
         })
     }
 
-    /// One image is named, whatever the version.
+    /// The image is pinned by a tag or a digest.
     pub fn is_pinned(&self) -> bool {
         self.tag.is_some() || self.digest.is_some()
     }

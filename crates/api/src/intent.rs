@@ -1,9 +1,10 @@
 //! Parse, don't validate: a spec becomes a [`ClusterIntent`] or a sentence that says why not. The
-//! API server has refused most nonsense already ([`crate::rules`]); what was stored before those rules
-//! existed is judged here.
+//! API server has rejected most invalid specs already ([`crate::rules`]); what was stored before those rules
+//! existed is validated here.
 
 mod maintenance;
 mod pod;
+mod security;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -21,23 +22,24 @@ use crate::{EtcdVersion, Quantity};
 
 pub use maintenance::{DailyWindow, MaintenanceIntent};
 pub use pod::PodIntent;
+pub use security::{DEFAULT_LEAF_LIFETIME, Source, TlsIntent};
 pub use storage::StorageIntent;
 
 /// Repository of the official image.
 pub const DEFAULT_REPOSITORY: &str = "quay.io/coreos/etcd";
-/// Size of a volume when nothing is said.
+/// Default size of a volume.
 pub const DEFAULT_STORAGE: &str = "10Gi";
-/// Members when nothing is said.
+/// Default number of members.
 pub const DEFAULT_SIZE: u32 = 3;
-/// Seconds for which a node may be silent when nothing is said: as long as Kubernetes itself leaves pods on it.
+/// Default seconds for which a node may be NotReady: as long as Kubernetes itself leaves pods on it.
 pub const DEFAULT_NODE_PATIENCE: i64 = 300;
-/// The same for a member that joins and makes no progress.
+/// Default seconds without progress of a joining member.
 pub const DEFAULT_JOIN_PATIENCE: i64 = 600;
-/// Most members we run.
+/// Largest number of members.
 pub const MAX_SIZE: u32 = 9;
 
-/// A spec that makes sense. What would be rendered differently by another release of ours, if nothing were
-/// said, is kept as it was written, so that [`ClusterIntent`] is what the user wants and not how we do it.
+/// A valid spec. Fields whose default may change with a release of the operator stay as they were written, so that
+/// [`ClusterIntent`] is what the user wants and not how it is rendered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterIntent {
     /// Members; 0 is stopped.
@@ -50,30 +52,32 @@ pub struct ClusterIntent {
     pub storage: StorageIntent,
     /// Requests and limits of the etcd container, as they were written; see [`ClusterIntent::requests`].
     pub resources: Resources,
+    /// TLS.
+    pub tls: TlsIntent,
     /// Settings of etcd, as they were written.
     pub etcd: Etcd,
-    /// Where and how pods run; shared, because intents are copied with every look.
+    /// Settings of the pods; shared, because intents are copied with every reconcile.
     pub pod: Arc<PodIntent>,
     /// How clients outside reach the cluster, as it was written.
     pub access: Access,
     /// A container with tools beside etcd; absent unless it is switched on.
     pub debug: Option<Debug>,
-    /// Another release may be reached through releases between.
+    /// Another release may be reached through intermediate releases.
     pub allow_intermediate: bool,
-    /// How long a node may be silent before its member is replaced, in seconds.
+    /// Seconds for which a node may be NotReady before its member is replaced.
     pub node_patience: i64,
-    /// How many seconds a member that joins may make no progress before it is replaced.
+    /// Seconds for which a joining member may make no progress before it is replaced.
     pub join_patience: i64,
-    /// Who decides when no quorum can return.
+    /// Who decides when quorum is permanently lost.
     pub on_quorum_loss: OnQuorumLoss,
-    /// How the database is kept in shape.
+    /// Defragmentation and compaction.
     pub maintenance: MaintenanceIntent,
-    /// The last wish that every member be restarted, from an annotation of the object and not from its spec:
-    /// whoever parses a spec adds it.
+    /// The last request to restart every member. It comes from an annotation of the object and not from its spec, so the
+    /// caller that parses a spec adds it.
     pub restarted_at: Option<String>,
 }
 
-/// Why a spec makes no sense.
+/// Why a spec is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidSpec {
     /// Size.
@@ -84,7 +88,7 @@ pub enum InvalidSpec {
     Version(String),
     /// A tag that cannot be known.
     #[error(
-        "spec.repository is {0:?}, whose tags no version implies: write spec.image.tag, such as 3.6.16-0, or spec.image.digest"
+        "spec.repository is {0:?}, whose tags do not follow from spec.version: write spec.image.tag, such as 3.6.16-0, or spec.image.digest"
     )]
     ImageTag(String),
     /// Storage size.
@@ -127,6 +131,7 @@ impl ClusterIntent {
             image: ImageIntent::parse(spec)?,
             storage: storage::parse(spec.storage.as_ref())?,
             resources: spec.resources.clone().unwrap_or_default(),
+            tls: security::parse(spec.security.as_ref()),
             etcd: parse_etcd(spec.etcd.as_ref())?,
             pod: Arc::new(pod::parse(spec.pod.as_ref())?),
             access: spec.access.clone().unwrap_or_default(),
@@ -149,7 +154,7 @@ impl ClusterIntent {
         self.image.reference(self.version)
     }
 
-    /// The same on another release; `None` where one image is named, whatever the version.
+    /// The same on another release; `None` where the image is pinned.
     pub fn at_version(&self, version: EtcdVersion) -> Option<Self> {
         let same = version == self.version || !self.image.is_pinned();
         same.then(|| Self {
@@ -158,7 +163,7 @@ impl ClusterIntent {
         })
     }
 
-    /// What the etcd container requests; something, even if nothing was said.
+    /// Resource requests of the etcd container, or their defaults.
     pub fn requests(&self) -> BTreeMap<String, Quantity> {
         if self.resources.requests.is_empty() && self.resources.limits.is_empty() {
             default_requests()
@@ -172,7 +177,7 @@ impl ClusterIntent {
         self.quota_for(self.storage.bytes_in_force())
     }
 
-    /// etcd's quota in bytes if volumes had this size; what was written wins.
+    /// etcd's quota in bytes for volumes of this size; a quota in the spec takes precedence.
     pub fn quota_for(&self, bytes: u64) -> u64 {
         let written = self.etcd.quota_backend_bytes.as_ref();
         written

@@ -20,25 +20,29 @@ pub const CLUSTER_UID: &str = "etcd.etcd.io/cluster-uid";
 pub const LINEAGE_ANNOTATION: &str = "etcd.etcd.io/lineage";
 /// Value of [`MANAGED_BY`], and the operator's field manager.
 pub const OPERATOR: &str = "etcd-operator";
-/// Set by the predecessor on every object; ours never sets it, and takes it off when the object goes.
+/// Set by the predecessor on every object; this operator never sets it, and removes it from an object that is deleted.
 pub const PREDECESSOR_FINALIZER: &str = "etcd.etcd.io/finalizer";
 
-/// On an `EtcdCluster`: `true` lets the operator look and not act.
+/// On an `EtcdCluster`: `true` pauses reconciliation.
 pub const PAUSED_ANNOTATION: &str = "etcd.etcd.io/paused";
-/// On an `EtcdCluster` that lost its quorum for good: its cluster ID, hexadecimal, lets the operator go on with what is
-/// left.
+/// On an `EtcdCluster` that permanently lost its quorum: its cluster ID, hexadecimal, permits recovery from the survivors.
 pub const RECOVER_ANNOTATION: &str = "etcd.etcd.io/recover";
-/// On an `EtcdCluster`: a new value restarts every member, one after another. On a pod: the value it was made with.
+/// On an `EtcdCluster`: a new value restarts every member, one at a time. On a pod: the value it was created with.
 pub const RESTARTED_AT_ANNOTATION: &str = "etcd.etcd.io/restartedAt";
 /// On a pod and its template: identity of the template.
 pub const TEMPLATE_ANNOTATION: &str = "etcd.etcd.io/template";
-/// On a pod: when it was last told of its grant, in seconds since 1970, and how often again. The agent does not read it; a
-/// new value makes the kubelet carry the grant into the pod, should it have been left behind.
+/// On a pod: when its grant was last written, in seconds since 1970, and how often it was repeated. The agent does not
+/// read it; a new value makes the kubelet refresh the downward API volume that holds the grant.
 pub const TOLD_ANNOTATION: &str = "etcd.etcd.io/told";
+/// On a pod and its template: which planes speak TLS ([`crate::Transport`]); absent for plaintext.
+pub const TRANSPORT_ANNOTATION: &str = "etcd.etcd.io/transport";
+/// On a Secret of certificates: what is in it, as JSON ([`crate::certificates::Record`]). On a pod: the certificates that
+/// the kubelet was told to bring into it, and when; no agent reads it.
+pub const CERTIFICATES_ANNOTATION: &str = "etcd.etcd.io/certificates";
 /// On the StatefulSet: the template that members were seen healthy on.
 pub const KEPT_TEMPLATE_ANNOTATION: &str = "etcd.etcd.io/proven-template";
-/// On every object but claims: identity of what we said when we applied it, so that something that is no longer said
-/// is noticed.
+/// On every object but claims: hash of what the operator applied last, so that a field that is no longer applied is
+/// noticed.
 pub const APPLIED_ANNOTATION: &str = "etcd.etcd.io/applied";
 
 /// Labels that select the pods of a cluster; they never change.

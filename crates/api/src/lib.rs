@@ -1,6 +1,7 @@
 //! Room 1, the contract with users: kinds, fields, names, labels, conditions, and the parsing of a
-//! spec into an intent. Types and pure functions only; nothing here talks to anything.
+//! spec into an intent. Types and pure functions only; no IO.
 
+pub mod certificates;
 pub mod conditions;
 pub mod crd;
 pub mod image;
@@ -10,6 +11,7 @@ pub mod lineage;
 pub mod names;
 pub mod quantity;
 pub mod rules;
+pub mod transport;
 pub mod v1alpha1;
 pub mod version;
 
@@ -17,5 +19,6 @@ pub use conditions::{ConditionType, Reason};
 pub use intent::ClusterIntent;
 pub use lineage::Lineage;
 pub use quantity::Quantity;
+pub use transport::{Plane, Transport};
 pub use v1alpha1::cluster::{EtcdCluster, EtcdClusterSpec, EtcdClusterStatus};
 pub use version::EtcdVersion;

@@ -1,8 +1,9 @@
-//! Which data a claim belongs to: the part of the memory that decides over data, written on every claim before it is
-//! needed. It travels with the volumes, so that a status that was wiped, or is older than they are, can be set right.
+//! Which data a claim belongs to: the part of the memory that decides over data, recorded on every claim before it is
+//! needed. It travels with the volumes, so that a wiped or outdated status can be restored from it.
 
 use serde::{Deserialize, Serialize};
 
+use crate::transport::Transport;
 use crate::v1alpha1::status::{BootstrapIntent, RecoveryIntent};
 
 /// Where the data of a cluster comes from. The value of the annotation `etcd.etcd.io/lineage`, as JSON.
@@ -11,26 +12,33 @@ use crate::v1alpha1::status::{BootstrapIntent, RecoveryIntent};
 pub struct Lineage {
     /// How often the data has started over, from 1.
     pub incarnation: u64,
-    /// Who may found the cluster; on the claim of that member only, until the cluster has formed.
+    /// The member that may bootstrap the cluster; only on its own claim, until the cluster has formed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap: Option<BootstrapIntent>,
     /// ID of the etcd cluster, hexadecimal, once it has formed.
     #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
-    /// The data was taken over from an earlier object.
+    /// The data was resumed from the volumes of a deleted object.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
     /// Data of an earlier incarnation than this is held back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<u64>,
-    /// A recovery from lost quorum that is under way.
+    /// A recovery from lost quorum in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryIntent>,
+    /// Which planes speak TLS; absent for plaintext. Members that were stopped find each other again only as they were
+    /// listed.
+    #[serde(default, skip_serializing_if = "Transport::is_plain")]
+    pub transport: Transport,
+    /// The release of etcd that wrote the data, once the cluster has formed: another one may not be able to read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 impl Lineage {
-    /// Of two that were written at different times the later one has the higher rank: the incarnation only rises, and
-    /// within one a cluster is founded or recovered, and then has formed.
+    /// Of two that were recorded at different times the later one has the higher rank: the incarnation only rises, and
+    /// within one a cluster is bootstrapped or recovered, and then has formed.
     pub fn rank(&self) -> (u64, u8) {
         let stage = match (&self.recovery, &self.cluster_id, &self.bootstrap) {
             (None, Some(_), _) => 4,
@@ -82,7 +90,7 @@ mod tests {
             member: "db-0".to_owned(),
             claim_uid: "uid".to_owned(),
         };
-        let lives_on = Lineage {
+        let continues = Lineage {
             cluster_id: Some("b".to_owned()),
             recovery: None,
             ..recovers(None)
@@ -92,7 +100,7 @@ mod tests {
             formed.clone(),
             recovers(None),
             recovers(Some(chosen)),
-            lives_on,
+            continues,
         ];
         assert!(
             all.iter()

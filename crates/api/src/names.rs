@@ -1,5 +1,7 @@
 //! Every name derived from a cluster's name, and the limits that follow.
 
+use std::fmt;
+
 /// Longest name of a cluster: its pods carry `<name>-<10 characters of hash>` as a label value,
 /// and label values end at 63.
 pub const MAX_NAME: usize = 52;
@@ -9,6 +11,8 @@ pub const CLIENT_PORT: u16 = 2379;
 pub const PEER_PORT: u16 = 2380;
 /// Metrics, health and gate port.
 pub const METRICS_PORT: u16 = 2381;
+/// Metrics and gate, by mutual TLS; only where clients use TLS.
+pub const SECURE_PORT: u16 = 2382;
 /// Name of the etcd container.
 pub const ETCD_CONTAINER: &str = "etcd";
 /// Name of the init container that brings the agent.
@@ -17,6 +21,39 @@ pub const AGENT_CONTAINER: &str = "agent";
 pub const DEBUG_CONTAINER: &str = "debug";
 /// Name of the claim template, and prefix of every claim.
 pub const CLAIM_TEMPLATE: &str = "data";
+
+/// Scheme of a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Plaintext.
+    Http,
+    /// TLS.
+    Https,
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        })
+    }
+}
+
+/// Secret with the authorities that the operator issues certificates with.
+pub fn authority_secret(cluster: &str) -> String {
+    format!("{cluster}-ca")
+}
+
+/// Secret with the certificates of the members: the only one that is mounted.
+pub fn member_secret(cluster: &str) -> String {
+    format!("{cluster}-tls")
+}
+
+/// Secret with what a client needs.
+pub fn client_secret(cluster: &str) -> String {
+    format!("{cluster}-client-tls")
+}
 
 /// Headless Service of the members.
 pub fn peer_service(cluster: &str) -> String {
@@ -28,12 +65,12 @@ pub fn client_service(cluster: &str) -> String {
     format!("{cluster}-client")
 }
 
-/// Service on a port of every node.
+/// NodePort Service.
 pub fn nodeport_service(cluster: &str) -> String {
     format!("{cluster}-nodeport")
 }
 
-/// Service with a load balancer; `-loadbalancer` would not fit behind the longest name.
+/// LoadBalancer Service; `-loadbalancer` would not fit behind the longest name.
 pub fn load_balancer_service(cluster: &str) -> String {
     format!("{cluster}-lb")
 }
@@ -67,9 +104,9 @@ pub fn member_host(cluster: &str, namespace: &str, ordinal: u32) -> String {
 }
 
 /// Peer URL of an ordinal: a member's identity towards the others, decided once.
-pub fn peer_url(cluster: &str, namespace: &str, ordinal: u32) -> String {
+pub fn peer_url(scheme: Scheme, cluster: &str, namespace: &str, ordinal: u32) -> String {
     format!(
-        "http://{}:{PEER_PORT}",
+        "{scheme}://{}:{PEER_PORT}",
         member_host(cluster, namespace, ordinal)
     )
 }
@@ -90,17 +127,17 @@ pub fn ordinal_of_url(cluster: &str, namespace: &str, url: &str) -> Option<u32> 
 }
 
 /// Client URL of an ordinal.
-pub fn client_url(cluster: &str, namespace: &str, ordinal: u32) -> String {
+pub fn client_url(scheme: Scheme, cluster: &str, namespace: &str, ordinal: u32) -> String {
     format!(
-        "http://{}:{CLIENT_PORT}",
+        "{scheme}://{}:{CLIENT_PORT}",
         member_host(cluster, namespace, ordinal)
     )
 }
 
 /// Where clients connect.
-pub fn client_endpoint(cluster: &str, namespace: &str) -> String {
+pub fn client_endpoint(scheme: Scheme, cluster: &str, namespace: &str) -> String {
     format!(
-        "http://{}.{namespace}.svc:{CLIENT_PORT}",
+        "{scheme}://{}.{namespace}.svc:{CLIENT_PORT}",
         client_service(cluster)
     )
 }
@@ -120,7 +157,7 @@ mod tests {
     #[test]
     fn a_peer_url_names_its_ordinal_with_and_without_a_domain() {
         let of = |url: &str| ordinal_of_url("db", "ns", url);
-        assert_eq!(of(&peer_url("db", "ns", 3)), Some(3));
+        assert_eq!(of(&peer_url(Scheme::Http, "db", "ns", 3)), Some(3));
         assert_eq!(of("http://db-1.db-peer.ns.svc.cluster.local:2380"), Some(1));
         assert_eq!(of("https://db-1.db-peer.ns.svc:2380"), Some(1));
         assert_eq!(of("http://db-1.db-peer.other.svc:2380"), None);
@@ -136,6 +173,9 @@ mod tests {
             peer_service(&name),
             nodeport_service(&name),
             load_balancer_service(&name),
+            authority_secret(&name),
+            member_secret(&name),
+            client_secret(&name),
         ] {
             assert!(service.len() <= 63, "{service}");
         }

@@ -7,6 +7,7 @@ mod image;
 mod maintenance;
 mod pod;
 mod recovery;
+mod security;
 mod spec;
 pub(crate) mod storage;
 mod upgrade;
@@ -73,6 +74,7 @@ const TABLES: &[&[CelRule]] = &[
     access::RULES,
     maintenance::RULES,
     recovery::RULES,
+    security::RULES,
 ];
 
 /// All rules.

@@ -3,7 +3,10 @@
 pub mod access;
 pub mod cluster;
 pub mod etcd;
+pub mod former;
 pub mod maintenance;
+pub mod memory;
 pub mod pod;
+pub mod security;
 pub mod status;
 pub mod storage;

@@ -1,4 +1,4 @@
-//! etcd releases: parsing, what each line can and cannot do, and the way from one release to another.
+//! etcd releases: parsing, what each minor version can and cannot do, and the upgrade path from one release to another.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,7 +8,7 @@ use thiserror::Error;
 /// A release of etcd 3, such as 3.6.16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EtcdVersion {
-    /// The line: 5, 6 or 7.
+    /// The minor version: 5, 6 or 7.
     pub minor: u8,
     /// The patch.
     pub patch: u16,
@@ -29,14 +29,14 @@ pub struct PathRefused {
 }
 
 impl EtcdVersion {
-    /// The newest release of the line that the predecessor defaulted to.
+    /// The latest patch of the minor version that the predecessor defaulted to.
     pub const DEFAULT: Self = Self {
         minor: 5,
         patch: 35,
     };
-    /// Lines we run.
+    /// Supported minor versions.
     pub const SUPPORTED_MINORS: [u8; 3] = [5, 6, 7];
-    /// The newest release of each line, oldest line first.
+    /// The latest patch of each minor version, oldest first.
     pub const NEWEST: [Self; 3] = [
         Self::DEFAULT,
         Self {
@@ -56,7 +56,7 @@ impl EtcdVersion {
         })
     }
 
-    /// The newest release of a line.
+    /// The latest patch of a minor version.
     pub fn newest(minor: u8) -> Option<Self> {
         Self::NEWEST
             .into_iter()
@@ -65,9 +65,9 @@ impl EtcdVersion {
 
     /// The release to run next on the way from this one to another; `walk` permits releases between.
     ///
-    /// etcd goes one line at a time, up only from a patch that knows how to hand its data over: from 3.5.32
-    /// (3.5.26 repairs the member list, the later ones what that repair missed) and from 3.6.11. Within a line
-    /// every patch follows every other. Down goes by etcd's own protocol, one line at a time as well.
+    /// etcd is upgraded one minor version at a time, and only from a patch whose data the next one reads: from 3.5.32
+    /// (3.5.26 repairs the member list, the later ones what that repair missed) and from 3.6.11. Within a minor version
+    /// any patch may follow any other. Downgrades use etcd's own protocol, one minor version at a time as well.
     pub fn next_hop(self, to: Self, walk: bool) -> Result<Self, PathRefused> {
         let is_far = to.minor.abs_diff(self.minor) > 1;
         let between = match self.minor.cmp(&to.minor) {
@@ -87,12 +87,12 @@ impl EtcdVersion {
         }
     }
 
-    /// Lowest patch of this line from which the next line may be reached.
+    /// Lowest patch of this minor version from which the next one may be reached.
     fn floor(self) -> u16 {
         match self.minor {
             5 => 32,
             6 => 11,
-            _no_line_above => 0,
+            _no_minor_above => 0,
         }
     }
 
@@ -106,7 +106,16 @@ impl EtcdVersion {
         self.minor > 5 || self.patch >= 11
     }
 
-    /// `/readyz` says no on a learner.
+    /// The flag with which a member does not look up who dials it, and goes by the name in its certificate alone.
+    pub fn skip_peer_lookup_flag(self) -> &'static str {
+        if self.minor > 5 {
+            "peer-skip-client-san-verification"
+        } else {
+            "experimental-peer-skip-client-san-verification"
+        }
+    }
+
+    /// `/readyz` fails on a learner.
     pub fn keeps_learners_unready(self) -> bool {
         self.minor > 5 || self.patch >= 19
     }
@@ -143,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_another_release_goes_line_by_line_and_from_patches_that_can() {
+    fn the_way_to_another_release_goes_minor_by_minor_and_from_patches_that_can() {
         let v = |text| EtcdVersion::parse(text).unwrap();
         // From, to, the next release without and with releases between.
         for (from, to, alone, walking) in [
@@ -193,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_line_can_do_depends_on_its_patch() {
+    fn what_a_minor_version_can_do_depends_on_its_patch() {
         let v = |text| EtcdVersion::parse(text).unwrap();
         assert!(!v("3.5.9").has_health_paths() && v("3.5.11").has_health_paths());
         assert!(!v("3.5.18").keeps_learners_unready() && v("3.5.19").keeps_learners_unready());

@@ -1,7 +1,7 @@
-//! Clients that read and write a handful of keys without rest, and write down every call. Each stays with a member for
+//! Clients that read and write a handful of keys without rest, and record every call. Each stays with a member for
 //! a while and then moves on, so that one which is cut off or behind is asked, too.
 //!
-//! What must not happen here: a call that is not written down, or a second try under the same record.
+//! What must not happen here: a call that is not recorded, or a second try under the same record.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ const STAY: u64 = 40;
 /// Values of one client, which no other writes.
 const VALUES: Value = 1_000_000_000;
 
-/// Where calls are written down.
+/// Where calls are recorded.
 pub(crate) type Journal = Arc<Mutex<Vec<Operation>>>;
 
 /// One client.
@@ -87,7 +87,7 @@ impl Client {
         }
     }
 
-    /// Nothing if there is nobody to ask.
+    /// Nothing if there is no member to ask.
     async fn call(&mut self, key: Key, action: Action) -> Option<Operation> {
         let place = self.place()?;
         let start = self.clock.now();
@@ -122,7 +122,7 @@ impl Client {
         })
     }
 
-    /// Whom to ask: the same as before, but for those that went and now and then another.
+    /// The member to ask: the same as before, unless it is gone, and now and then another.
     fn place(&mut self) -> Option<Place> {
         let moves = self.calls.is_multiple_of(STAY);
         let stays = |place: &Place| !moves && self.connection.is_some() && self.members.has(place);

@@ -1,7 +1,7 @@
 //! Flips bytes in the database file of one member, where the volumes lie on this machine.
 //!
-//! What must not happen here: a member that serves data which nobody wrote. etcd reads its file through memory and
-//! believes it, so a bit that flips in a value is given to whoever asks, and the clients would rightly complain about
+//! What must not happen here: a member that serves data which was never written. etcd reads its file through memory and
+//! believes it, so a bit that flips in a value is returned to any client, and the clients would rightly complain about
 //! etcd. Therefore both meta pages are hit, and their process dies before it looks: bbolt knows them by their checksums,
 //! and does not open a file without one. The log stays as it is, so that the gate lets the member through to fail.
 

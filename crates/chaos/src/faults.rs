@@ -68,7 +68,7 @@ impl Faults {
         &self.cluster
     }
 
-    /// Breaks something, holds it as long as the fault says, and mends it. Returns what exactly was hit.
+    /// Breaks something, holds it as long as the fault says, and repairs it. Returns what exactly was hit.
     pub(crate) async fn inflict(&mut self, fault: Fault) -> Result<String> {
         match fault {
             Fault::KillPod(victim) => self.kill_pod(victim).await,
@@ -80,7 +80,7 @@ impl Faults {
             Fault::CutPods(victim, time) => self.cut(victim, time, true).await,
             Fault::KillNode(victim, time) => self.kill_node(victim, time).await,
             Fault::RestartKubelet(victim) => {
-                // The containers go on; nobody's quorum depends on it.
+                // The containers go on; no quorum depends on it.
                 let target = self.find(victim).await?;
                 let tool = self.tool()?;
                 tool.restart(&format!("kubelet-{}", target.node)).await?;
@@ -166,7 +166,8 @@ impl Faults {
         let found = e2e::database(&self.cluster, &target.name).await?;
         let database = found.context("its database file is not on this machine")?;
         let process = Process::of_pod(target.uid())?;
-        // Without a pause between the two, so that nobody interrupts: this process must not answer from what it finds now.
+        // Without a pause between the two, so that nothing comes between: this process must not answer from what it
+        // finds now.
         process.stop()?;
         let flipped = database::flip(&database);
         process.signal(Signal::KILL)?;
@@ -181,7 +182,7 @@ impl Faults {
         process.signal(Signal::STOP)?;
         self.take(&target.name, Taken::Frozen(process));
         tokio::time::sleep(time).await;
-        self.mend().await?;
+        self.repair().await?;
         Ok(format!("{}, process {id}", target.name))
     }
 
@@ -190,7 +191,7 @@ impl Faults {
         self.take(&target.node, Taken::Cut(target.node.clone()));
         self.tool()?.cut(&target.node, time, pods_only).await?;
         tokio::time::sleep(time).await;
-        self.mend().await?;
+        self.repair().await?;
         Ok(format!("{} with {}", target.node, target.name))
     }
 
@@ -206,17 +207,17 @@ impl Faults {
         self.take(&target.node, Taken::Killed(target.node.clone()));
         self.tool()?.kill(&target.node).await?;
         tokio::time::sleep(time).await;
-        self.mend().await?;
+        self.repair().await?;
         Ok(format!("{} with {}", target.node, target.name))
     }
 
-    /// When a fault that lasts begins is told here; that it is over, by whoever asked for it.
-    fn take(&mut self, whom: &str, taken: Taken) {
-        self.timeline.note("fault", &format!("{whom} is hit"));
+    /// The begin of a fault that lasts is noted here; its end, by the caller.
+    fn take(&mut self, target: &str, taken: Taken) {
+        self.timeline.note("fault", &format!("{target} is hit"));
         self.taken.push(taken);
     }
 
-    async fn mend(&mut self) -> Result<()> {
+    async fn repair(&mut self) -> Result<()> {
         let mut errors = self.give_back().await;
         errors.pop().map_or(Ok(()), Err)
     }
@@ -256,8 +257,8 @@ impl Faults {
             Victim::Follower(number) => {
                 pods.remove(&leader);
                 let index = number.checked_rem(u64::try_from(pods.len())?);
-                let index = usize::try_from(index.context("nobody follows")?)?;
-                pods.keys().nth(index).context("nobody follows")?.clone()
+                let index = usize::try_from(index.context("no member follows")?)?;
+                pods.keys().nth(index).context("no member follows")?.clone()
             }
         };
         let pod = self.cluster.pods().await?.remove(&name);

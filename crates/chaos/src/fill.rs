@@ -1,4 +1,4 @@
-//! Somebody else fills the database: keys that no client reads and no watcher hears of, written over and over until etcd
+//! Another program fills the database: keys that no client reads and no watcher sees, written over and over until etcd
 //! refuses. Nearly all of it is history, which can be forgotten; what is left of it is deleted, which etcd allows without
 //! space, too.
 
@@ -20,7 +20,7 @@ const KEYS: usize = 32;
 const PATIENCE: Duration = MINUTE;
 /// How long one write may take.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// How soon somebody else is asked when one fails.
+/// How soon another member is asked when one fails.
 const PAUSE: Duration = Duration::from_millis(200);
 /// What every key begins with, and the end of their range.
 const PREFIX: (&str, &str) = ("fill/", "fill0");

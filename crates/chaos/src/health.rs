@@ -107,7 +107,7 @@ mod tests {
             ..three
         };
         assert!(!wounded.can_bear(&names(&["c-0"])));
-        // Whoever is down already may be hit again.
+        // A member that is down already may be hit again.
         assert!(wounded.can_bear(&names(&["c-2"])));
         let five = Voters {
             listed: 5,

@@ -113,7 +113,7 @@ impl Operation {
         }
     }
 
-    /// Whether nobody knows if it took effect.
+    /// Whether it is unknown if it took effect.
     pub(crate) fn is_unknown_write(&self) -> bool {
         let unknown = matches!(self.outcome, Outcome::Unknown(_));
         unknown && self.action.written().is_some()

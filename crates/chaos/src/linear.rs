@@ -1,13 +1,13 @@
 //! Whether one key behaved like a register with compare-and-swap: is there an order of all operations, each at some
-//! moment between its call and its answer, in which everybody was told the truth?
+//! moment between its call and its answer, in which every answer is true?
 //!
 //! The search is that of Wing and Gong with the memory of Lowe. Three facts keep it almost without choices, also for
 //! hundreds of thousands of operations:
 //!
 //! - etcd numbers its writes, and promises that the numbers follow that order. So only one acknowledged write can be
 //!   next.
-//! - Each answer tells what was there before, so an unknown write that nobody found can be left out, and one that
-//!   somebody found has an end: the answer that told of it.
+//! - Each answer says what was there before, so an unknown write that no client saw can be left out, and one that a
+//!   client saw has an end: the answer that showed it.
 //! - A read that fits and is due may be placed at once: it changes nothing for the others.
 //!
 //! What is left to try are deletions of unknown outcome, and they are all alike.
@@ -55,7 +55,7 @@ struct Place {
     first: usize,
     ahead: BTreeSet<usize>,
     value: Option<u64>,
-    /// Revision of the value; 0 where nobody was told.
+    /// Revision of the value; 0 where no client saw it.
     revision: i64,
     /// How many of the numbered writes are in the order.
     writes: usize,
@@ -68,7 +68,7 @@ impl Place {
         self.first + self.ahead.len()
     }
 
-    /// Steps that may come next by the clock: nobody who is not in the order had ended before they began.
+    /// Steps that may come next by the clock: no operation that is not in the order had ended before they began.
     fn due<'a>(&self, steps: &'a Steps) -> (Vec<(usize, &'a Step)>, Moment) {
         let mut due = Vec::new();
         let mut earliest_end = Moment::MAX;

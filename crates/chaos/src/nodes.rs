@@ -96,7 +96,7 @@ fn is_etcd_of(id: i32, uid: &str) -> bool {
 pub(crate) struct Tool(pub(crate) PathBuf);
 
 impl Tool {
-    /// Ends by itself, even if nobody is left to call `join`.
+    /// Ends by itself, even if no process is left to call `join`.
     pub(crate) async fn cut(&self, node: &str, time: Duration, pods_only: bool) -> Result<()> {
         let milliseconds = time.as_millis().to_string();
         let number = number(node)?;

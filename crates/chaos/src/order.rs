@@ -1,9 +1,9 @@
-//! Whether the store's revision followed the clock over all keys: whoever began after another had ended was told of at
-//! least that revision, and of a higher one if it wrote. A store that was set back shows here, whichever key is asked.
+//! Whether the store's revision followed the clock over all keys: an operation that began after another had ended got
+//! at least that revision, and a higher one if it wrote. A store that was set back shows here, whichever key is asked.
 
 use crate::history::{Anomaly, Operation};
 
-/// The first operation that was told of a revision from the past, if there is one.
+/// The first operation that got a revision from the past, if there is one.
 pub(crate) fn check(operations: &[Operation]) -> Result<(), Anomaly> {
     let told = |operation: &Operation| operation.answer().map(|answer| answer.at);
     let done = || {

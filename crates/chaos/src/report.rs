@@ -18,7 +18,7 @@ use crate::{linear, order, watching};
 
 /// With fewer acknowledged writes in a second there is too little to judge.
 const LEAST_WRITES: u64 = 5;
-/// How many anomalies of a history are told of one by one: a store that was wiped makes thousands.
+/// How many anomalies of a history are listed one by one: a store that was wiped makes thousands.
 const TOLD: usize = 20;
 /// What is shown around an anomaly, on either side and at most.
 const AROUND: (Moment, usize) = (300_000, 60);

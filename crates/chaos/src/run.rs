@@ -79,7 +79,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<Record> {
     Ok(record)
 }
 
-/// Until somebody wants the run to end.
+/// Until the run is interrupted.
 async fn interrupted<T>() -> Result<T> {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {

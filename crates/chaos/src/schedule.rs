@@ -12,7 +12,7 @@ use crate::dice::Dice;
 /// The sizes between which a cluster goes to and fro. Nothing is promised to clients below three members.
 pub(crate) const SIZES: [u32; 2] = [3, 5];
 
-/// Whom a fault hits.
+/// The member that a fault hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Victim {
     Leader,
@@ -33,7 +33,7 @@ pub(crate) enum Fault {
     CrashProcess(Victim),
     /// etcd gets SIGSTOP, and later SIGCONT.
     Freeze(Victim, Duration),
-    /// No packet passes between the victim's node and anybody else.
+    /// No packet passes between the victim's node and any other.
     CutNode(Victim, Duration),
     /// No packet passes between the pods of the victim's node and those of others; clients and kubelet still come through.
     CutPods(Victim, Duration),
@@ -43,7 +43,7 @@ pub(crate) enum Fault {
     RestartApiServer,
     /// etcd dies, and finds a database that it cannot open.
     FlipBytes(Victim),
-    /// Somebody writes until etcd refuses.
+    /// The database is filled until etcd refuses writes.
     FillQuota,
 }
 
@@ -123,7 +123,7 @@ pub(crate) enum FaultKind {
     CrashProcess,
     /// Stop an etcd process for a while
     Freeze,
-    /// Cut a node off from everybody for a while
+    /// Cut a node off from all others for a while
     CutNode,
     /// Cut the pods of a node off from those of others for a while
     CutPods,

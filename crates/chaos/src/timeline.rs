@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use crate::history::{Moment, Operation, Outcome, seconds};
 
-/// Failures that are closer together than this are told of as one range.
+/// Failures that are closer together than this are listed as one range.
 const TOGETHER: Moment = 1_000_000;
 /// A time without an acknowledged write that is worth a line.
 const GAP: Moment = 1_000_000;
 
-/// One clock for everybody.
+/// One clock for all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Instant);
 

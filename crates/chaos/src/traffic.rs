@@ -1,4 +1,4 @@
-//! Everybody who is at work during a run: clients, watchers, and who looks up addresses and follows the status.
+//! All that is at work during a run: clients, watchers, and the tasks that look up addresses and follow the status.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;

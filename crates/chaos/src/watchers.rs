@@ -41,7 +41,7 @@ impl Watcher {
         self.lock().clone()
     }
 
-    /// Waits until it was told of this revision; that it never was shows in what it heard.
+    /// Waits until it received this revision; that it never did shows in what it received.
     pub(crate) async fn reaches(&self, revision: i64) {
         let what = format!("a watcher reaches revision {revision}");
         let reached = || async { Ok(self.lock().last() >= revision) };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::{Action, Anomaly, Content, Key, Operation, Value};
 
-/// One change as a watcher was told of it.
+/// One change as a watcher received it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) revision: i64,
@@ -29,7 +29,7 @@ pub(crate) struct Watched {
     /// The first revision that it asked for.
     pub(crate) from: i64,
     pub(crate) heard: Vec<Heard>,
-    /// How often it had to begin anew after the last revision it had seen.
+    /// How often it had to start over after the last revision it had seen.
     pub(crate) resumed: usize,
 }
 
@@ -41,7 +41,7 @@ impl Watched {
         })
     }
 
-    /// The last revision that it was told of.
+    /// The last revision that it received.
     pub(crate) fn last(&self) -> i64 {
         let last = self.events().map(|event| event.revision).max();
         last.unwrap_or(self.from - 1)
@@ -63,7 +63,7 @@ impl Watched {
         ranges
     }
 
-    /// Whether it had to be told of a change at a revision.
+    /// Whether it had to receive a change at a revision.
     fn must_hear(&self) -> impl Fn(i64) -> bool {
         let (from, compacted) = (self.from, self.compacted());
         move |revision| {
@@ -86,7 +86,7 @@ pub(crate) fn check(watched: &Watched, operations: &[Operation]) -> Vec<Anomaly>
         acknowledged.insert(revision);
         match heard.get(&revision) {
             None if must_hear(revision) => {
-                let title = format!("{name} was not told of revision {revision}");
+                let title = format!("{name} did not receive revision {revision}");
                 anomalies.push(Anomaly::new(title, &[operation]));
             }
             Some(event) if !is_of(event, operation) => {
@@ -166,7 +166,7 @@ fn unexplained<'a>(
             None => take_one(&mut deletions, event.key),
         };
         if !explained {
-            let title = format!("{name} was told of what nobody did: {event:?}");
+            let title = format!("{name} received an event without a write: {event:?}");
             anomalies.push(Anomaly::new(title, &[]));
         }
     }

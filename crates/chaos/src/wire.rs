@@ -94,7 +94,7 @@ impl Connection {
                 start_revision: from,
             }),
         };
-        // The watch lives as long as this side of it is open.
+        // The watch lasts as long as this side of it is open.
         let requests = stream::iter([create]).chain(stream::pending());
         let mut request = Request::new(requests);
         let metadata = request.metadata_mut();

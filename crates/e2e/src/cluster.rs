@@ -1,17 +1,18 @@
 //! One `EtcdCluster`: what Kubernetes says about it, and its members, asked behind the operator's back.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::EtcdCluster;
 use api::v1alpha1::status::{EtcdClusterStatus, Phase};
-use etcd::{Consistency, Member, Security, Target};
+use etcd::{Consistency, Credentials, Member, Target};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 
+use crate::secrets;
 use crate::stage::Stage;
 use crate::wait::{MINUTE, until};
 
@@ -135,6 +136,7 @@ impl Cluster {
     /// A handle for every member whose pod has an address, by name.
     pub async fn members(&self) -> Result<BTreeMap<String, Member>> {
         let pods = self.pods().await?;
+        let credentials = self.credentials(&pods).await?;
         let alive = pods.into_iter().filter(|(_, pod)| {
             pod.metadata.deletion_timestamp.is_none()
                 && pod
@@ -152,9 +154,24 @@ impl Cluster {
                         .and_then(|status| status.pod_ip)
                         .unwrap_or_default(),
                 };
-                (name, self.stage.pool.member(&target, Security::Plain))
+                let place = (self.name.as_str(), self.stage.namespace.as_str());
+                let security = secrets::security(credentials.as_ref(), place, &name);
+                (name, self.stage.pool.member(&target, &security))
             })
             .collect())
+    }
+
+    /// What a client presents, where the pods expect something.
+    pub(crate) async fn credentials(
+        &self,
+        pods: &BTreeMap<String, Pod>,
+    ) -> Result<Option<Arc<Credentials>>> {
+        if !secrets::is_locked(pods.values()) {
+            return Ok(None);
+        }
+        let (client, namespace) = (&self.stage.client, &self.stage.namespace);
+        let published = secrets::credentials(client, namespace, &self.name).await?;
+        Ok(Some(Arc::new(published)))
     }
 
     /// One member.
@@ -239,7 +256,7 @@ impl Cluster {
         self.ready_within(MINUTE * 2).await
     }
 
-    /// Waits for an event of a reason that says certain words: it is written after what it tells of was done.
+    /// Waits for an event of a reason that says certain words: it is written after the step that it reports.
     pub async fn has_event(&self, reason: &str, words: &str) -> Result<()> {
         let what = format!("an event {reason} says {words:?}");
         until(what, MINUTE, || async {

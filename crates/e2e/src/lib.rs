@@ -3,6 +3,7 @@
 //!
 //! What must not happen here: a check that belongs to one story only, or a bare sleep.
 
+mod audit;
 mod cluster;
 mod commands;
 mod fixtures;
@@ -12,6 +13,7 @@ mod operator;
 mod predecessor;
 mod remains;
 mod schema;
+pub mod secrets;
 mod stage;
 mod story;
 mod truth;
@@ -19,23 +21,24 @@ mod volumes;
 mod wait;
 mod witness;
 
+pub use audit::{Audit, Write};
 pub use cluster::Cluster;
 pub use commands::{Answer, Commands};
 pub use fixtures::{document, documents};
 pub use load::{Gap, LIMIT, Load, Report};
-pub use nodes::quiet_node;
+pub use nodes::{etcd_of, kubelet_of, quiet_node, signal};
 pub use operator::Operator;
 pub use predecessor::Predecessor;
 pub use remains::nothing_is_left;
 pub use schema::without_rules;
 pub use stage::{Case, Stage};
 pub use story::{Failed, Played, deep, skipped, story, tell};
-pub use truth::{check_truth, check_truth_of_any_life, comes_true};
+pub use truth::{check_truth, check_truth_of_any_incarnation, comes_true};
 pub use volumes::{database, on_volume};
 pub use wait::{MINUTE, Violated, stays, until};
 pub use witness::{Seen, Witness};
 
-/// Where the operator lives.
+/// The namespace of the operator.
 pub const OPERATOR_NAMESPACE: &str = "etcd-operator-system";
 /// The operator's Deployment.
 pub const OPERATOR: &str = "etcd-operator";

@@ -20,7 +20,7 @@ use crate::cluster::Cluster;
 use crate::story::tell;
 use crate::wait::{MINUTE, until};
 
-/// How long nobody may be unable to write while three or more members are looked after.
+/// The longest gap between two writes that succeed, while three or more members are looked after.
 pub const LIMIT: Duration = Duration::from_secs(1);
 
 /// Clients that are at work; they end with it.
@@ -88,6 +88,7 @@ impl Load {
         let traffic = Traffic {
             namespace: cluster.stage.namespace.clone(),
             cluster: cluster.name.clone(),
+            credentials: cluster.credentials(&cluster.pods().await?).await?,
             run: format!("load/{}", now.as_millis()),
             progress: Arc::clone(&progress),
         };
@@ -95,7 +96,7 @@ impl Load {
         let thread = std::thread::Builder::new().name("load".to_owned());
         // It ends when it is told to, and says so through the channel.
         drop(thread.spawn(move || {
-            // Nobody listens when the story has failed.
+            // There is no receiver when the story has failed.
             sender.send(traffic.run()).unwrap_or_default();
         })?);
         let load = Self {

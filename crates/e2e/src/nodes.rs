@@ -1,6 +1,9 @@
-//! Nodes, for the stories in which one goes.
+//! Nodes, for the stories in which one goes, and the processes on them, where they run on this very machine.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -22,6 +25,42 @@ pub async fn quiet_node(cluster: &Cluster) -> Result<String> {
     let node = node.context("every member shares its node with the name server")?;
     ensure!(!node.is_empty(), "a pod without a node");
     Ok(node)
+}
+
+/// The process that is etcd in a pod.
+pub fn etcd_of(uid: &str) -> Result<Option<String>> {
+    let pod = format!("pod{uid}");
+    process(|read| read("comm").trim() == "etcd" && read("cgroup").contains(&pod))
+}
+
+/// The process that is the kubelet of a node.
+pub fn kubelet_of(node: &str) -> Result<Option<String>> {
+    let named = format!("--hostname-override={node}");
+    process(|read| {
+        let mut words = read("cmdline");
+        words.push('\0');
+        read("comm").starts_with("kubelet") && words.contains(&format!("{named}\0"))
+    })
+}
+
+/// Sends a signal, such as `STOP`; a process that is gone does not mind.
+pub fn signal(process: &str, signal: &str) -> Result<()> {
+    let mut kill = Command::new("kill");
+    let sent = kill.args([&format!("-{signal}"), process]).status()?;
+    let gone = !Path::new("/proc").join(process).exists();
+    ensure!(sent.success() || gone, "{process} cannot be sent {signal}");
+    Ok(())
+}
+
+/// The first process of which this is so, by what its files in /proc say.
+fn process(is_it: impl Fn(&dyn Fn(&str) -> String) -> bool) -> Result<Option<String>> {
+    let names =
+        fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut ids = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    Ok(ids.find(|id| {
+        let directory = Path::new("/proc").join(id);
+        is_it(&|file| fs::read_to_string(directory.join(file)).unwrap_or_default())
+    }))
 }
 
 fn node_of(pod: &Pod) -> Option<String> {

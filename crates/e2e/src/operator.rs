@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::wait::{MINUTE, until};
 use crate::{OPERATOR, OPERATOR_NAMESPACE};
 
-/// Held by whoever disturbs the operator.
+/// Held by the story that disturbs the operator.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// The operator, to be disturbed.
@@ -24,7 +24,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Waits until nobody else disturbs it.
+    /// Waits until no other story disturbs it.
     pub async fn disturb(client: &Client) -> Result<Self> {
         let alone = ALONE.lock().await;
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), OPERATOR_NAMESPACE);
@@ -103,7 +103,7 @@ impl Operator {
             .and_then(|spec| spec.holder_identity);
         holder
             .filter(|name| !name.is_empty())
-            .context("nobody holds the lease")
+            .context("the lease has no holder")
     }
 
     /// Deletes one of its pods; `grace` 0 is as good as a crash.

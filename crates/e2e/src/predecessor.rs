@@ -17,7 +17,7 @@ const BUSYBOX: &str = "localhost/busybox:1";
 /// Ends when it is asked to.
 const POLITE: &str = "trap 'exit 0' TERM; while true; do sleep 1; done";
 
-/// What the init container did: the first member begins, the others ask the first one whom there is.
+/// What the init container did: the first member begins, the others ask the first one for the member list.
 const CONFIGURE: &str = r#"set -e
 if [ "$HOSTNAME" = "c-0" ]; then
   state=new members="c-0=http://c-0.$DOMAIN:2380"
@@ -104,7 +104,7 @@ impl Predecessor {
         self.scale(ordinal.saturating_add(1)).await
     }
 
-    /// Adds a member for whom there is no pod yet.
+    /// Adds a member that has no pod yet.
     pub async fn announce(&self, ordinal: usize) -> Result<()> {
         let name = format!("{NAME}-{ordinal}");
         let url = format!(
@@ -123,7 +123,7 @@ impl Predecessor {
             &name,
             &url,
         ];
-        // Right after an election etcd wants to have seen everybody for five seconds.
+        // Right after an election etcd wants every peer to have been connected for five seconds.
         until(format!("{name} is added"), MINUTE, || async {
             let answer = self.cluster.stage.commands.kubectl(&add).await?;
             answer.accepted().map(|_| true)

@@ -33,7 +33,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Makes the namespace. Stories get theirs from the kit; whoever calls this strikes it.
+    /// Makes the namespace. Stories get theirs from the kit; a caller of this has to strike it.
     pub async fn set(title: &str) -> Result<Self> {
         let client = Client::try_default()
             .await
@@ -76,7 +76,7 @@ impl Stage {
         Ok(self.api().list(&ListParams::default()).await?.items)
     }
 
-    /// A word nobody else uses, for objects that belong to no namespace.
+    /// A word that no other story uses, for objects that belong to no namespace.
     pub fn unique(&self) -> &str {
         &self.namespace
     }

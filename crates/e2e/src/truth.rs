@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::v1alpha1::status::{EtcdClusterStatus, Phase, Role};
-use api::{labels, names};
+use api::v1alpha1::status::{EtcdClusterStatus, MemberStatus, Phase, Role};
+use api::{Transport, labels, names};
 use etcd::{Consistency, MemberList, Status};
 
 use crate::cluster::Cluster;
+use crate::secrets;
 use crate::wait::until;
 
 /// Three health rounds.
@@ -18,15 +19,19 @@ const ROUNDS: Duration = Duration::from_secs(30);
 pub async fn check_truth(cluster: &Cluster, size: u32, version: &str) -> Result<()> {
     let status = cluster.status().await?;
     ensure!(
-        status.incarnation == Some(1),
+        status.remembered().lineage.incarnation == Some(1),
         "incarnation {:?}",
-        status.incarnation
+        status.remembered().lineage.incarnation
     );
-    check_truth_of_any_life(cluster, size, version).await
+    check_truth_of_any_incarnation(cluster, size, version).await
 }
 
-/// The same where the data may have begun anew.
-pub async fn check_truth_of_any_life(cluster: &Cluster, size: u32, version: &str) -> Result<()> {
+/// The same where the data may have started over.
+pub async fn check_truth_of_any_incarnation(
+    cluster: &Cluster,
+    size: u32,
+    version: &str,
+) -> Result<()> {
     let object = cluster.get().await?;
     let status = object.status.clone().context("no status")?;
     let said = ask(cluster).await?;
@@ -42,8 +47,11 @@ pub async fn check_truth_of_any_life(cluster: &Cluster, size: u32, version: &str
         said.len(),
         list.members.len()
     );
-    check_members(cluster, &status, &said, &list)?;
-    check_fields(cluster, &status, &said, version)?;
+    let pods = cluster.pods().await?;
+    let transport = pods.values().next().map(secrets::transport);
+    let transport = transport.unwrap_or_default();
+    check_members(cluster, &status, &said, (&list, transport))?;
+    check_fields(cluster, &status, &said, (version, transport))?;
     ensure!(status.observed_generation == object.metadata.generation);
     for (kind, expected) in [
         ("Available", "True"),
@@ -91,7 +99,7 @@ fn check_members(
     cluster: &Cluster,
     status: &EtcdClusterStatus,
     said: &BTreeMap<String, Status>,
-    list: &MemberList,
+    (list, transport): (&MemberList, Transport),
 ) -> Result<()> {
     ensure!(
         status.members.len() == said.len(),
@@ -99,62 +107,78 @@ fn check_members(
         status.members.len()
     );
     for member in &status.members {
-        let name = &member.name;
-        let live = said
-            .get(name)
-            .with_context(|| format!("{name} does not exist"))?;
-        let listed = list
-            .members
-            .iter()
-            .find(|listed| listed.id == live.member_id)
-            .with_context(|| format!("etcd does not list {name}"))?;
-        let ordinal = names::ordinal(&cluster.name, name).context("an odd name")?;
-        let namespace = &cluster.stage.namespace;
-        let leads = live.leader == live.member_id;
-        ensure!(
-            !listed.is_learner && listed.name == *name,
-            "{name} is listed as {listed:?}"
-        );
-        ensure!(
-            member.id == Some(format!("{:x}", live.member_id)),
-            "{name}: id {:?}",
-            member.id
-        );
-        ensure!(
-            is_peer_url(cluster, member.peer_url.as_deref(), ordinal)
-                && listed.peer_urls.first() == member.peer_url.as_ref(),
-            "{name}: peerURL {:?}",
-            member.peer_url
-        );
-        ensure!(
-            member.client_url == Some(names::client_url(&cluster.name, namespace, ordinal))
-                && listed.client_urls.first() == member.client_url.as_ref(),
-            "{name}: clientURL {:?}",
-            member.client_url
-        );
-        ensure!(
-            member.role == Some(if leads { Role::Leader } else { Role::Follower }),
-            "{name}: role {:?}",
-            member.role
-        );
-        ensure!(
-            member.version.as_ref() == Some(&live.version),
-            "{name}: version {:?}",
-            member.version
-        );
-        ensure!(
-            member.ready && member.message.is_none(),
-            "{name}: {:?}",
-            member.message
-        );
+        check_member(cluster, member, said, (list, transport))?;
     }
     Ok(())
 }
 
-/// As we write it, or as the earlier operator did, whose members keep theirs.
-fn is_peer_url(cluster: &Cluster, url: Option<&str>, ordinal: u32) -> bool {
+fn check_member(
+    cluster: &Cluster,
+    member: &MemberStatus,
+    said: &BTreeMap<String, Status>,
+    (list, transport): (&MemberList, Transport),
+) -> Result<()> {
+    let name = &member.name;
+    let live = said
+        .get(name)
+        .with_context(|| format!("{name} does not exist"))?;
+    let listed = list
+        .members
+        .iter()
+        .find(|listed| listed.id == live.member_id)
+        .with_context(|| format!("etcd does not list {name}"))?;
+    let ordinal = names::ordinal(&cluster.name, name).context("an odd name")?;
     let namespace = &cluster.stage.namespace;
-    let ours = names::peer_url(&cluster.name, namespace, ordinal);
+    let leads = live.leader == live.member_id;
+    ensure!(
+        !listed.is_learner && listed.name == *name,
+        "{name} is listed as {listed:?}"
+    );
+    ensure!(
+        member.id == Some(format!("{:x}", live.member_id)),
+        "{name}: id {:?}",
+        member.id
+    );
+    ensure!(
+        is_peer_url(cluster, transport, member.peer_url.as_deref(), ordinal)
+            && listed.peer_urls.first() == member.peer_url.as_ref(),
+        "{name}: peerURL {:?}",
+        member.peer_url
+    );
+    ensure!(
+        member.client_url
+            == Some(names::client_url(
+                transport.client.scheme(),
+                &cluster.name,
+                namespace,
+                ordinal
+            ))
+            && listed.client_urls.first() == member.client_url.as_ref(),
+        "{name}: clientURL {:?}",
+        member.client_url
+    );
+    ensure!(
+        member.role == Some(if leads { Role::Leader } else { Role::Follower }),
+        "{name}: role {:?}",
+        member.role
+    );
+    ensure!(
+        member.version.as_ref() == Some(&live.version),
+        "{name}: version {:?}",
+        member.version
+    );
+    ensure!(
+        member.ready && member.message.is_none(),
+        "{name}: {:?}",
+        member.message
+    );
+    Ok(())
+}
+
+/// As we write it, or as the earlier operator did, whose members keep theirs.
+fn is_peer_url(cluster: &Cluster, transport: Transport, url: Option<&str>, ordinal: u32) -> bool {
+    let namespace = &cluster.stage.namespace;
+    let ours = names::peer_url(transport.peer.scheme(), &cluster.name, namespace, ordinal);
     let theirs = ours.replace(".svc:", ".svc.cluster.local:");
     url.is_some_and(|url| url == ours || url == theirs)
 }
@@ -163,10 +187,10 @@ fn check_fields(
     cluster: &Cluster,
     status: &EtcdClusterStatus,
     said: &BTreeMap<String, Status>,
-    version: &str,
+    (version, transport): (&str, Transport),
 ) -> Result<()> {
     let size = i32::try_from(said.len())?;
-    let one = said.values().next().context("nobody answers")?;
+    let one = said.values().next().context("no member answers")?;
     ensure!(
         said.values()
             .all(|live| live.cluster_id == one.cluster_id && live.leader == one.leader),
@@ -203,7 +227,11 @@ fn check_fields(
         "selector {:?}",
         status.selector
     );
-    let endpoint = names::client_endpoint(&cluster.name, &cluster.stage.namespace);
+    let endpoint = names::client_endpoint(
+        transport.client.scheme(),
+        &cluster.name,
+        &cluster.stage.namespace,
+    );
     ensure!(
         status.client_endpoints == [endpoint],
         "clientEndpoints {:?}",

@@ -1,4 +1,4 @@
-//! Somebody who looks on while a story plays: what the status said meanwhile, and which pods went when.
+//! A task that looks on while a story plays: what the status said meanwhile, and which pods went when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 /// How often to look.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Somebody who is looking; to be asked at the end.
+/// The task that is looking; to be asked at the end.
 pub struct Witness {
     stop: Arc<AtomicBool>,
     task: JoinHandle<Seen>,
@@ -68,7 +68,7 @@ async fn look(
     let mut ticks = tokio::time::interval(PERIOD);
     while !stop.load(Ordering::SeqCst) {
         ticks.tick().await;
-        // Whoever cannot look now looks again.
+        // A look that fails is repeated.
         if let Ok(status) = cluster.status().await {
             seen.hear(status);
         }

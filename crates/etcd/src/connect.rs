@@ -43,7 +43,7 @@ impl fmt::Display for Target {
 
 /// Opens a byte stream to a port of a pod.
 pub trait Connect: Send + Sync + 'static {
-    /// Opens one stream. It need not watch the time: whoever waits for it has a deadline and drops
+    /// Opens one stream. It need not watch the time: the caller has a deadline and drops
     /// the future when that has passed.
     fn connect<'a>(&'a self, target: &'a Target, port: u16)
     -> BoxFuture<'a, io::Result<BoxStream>>;

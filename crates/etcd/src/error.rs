@@ -8,8 +8,11 @@ use std::time::Duration;
 use tonic::Code;
 
 use crate::connect::Target;
+use crate::tls;
 
-/// A call that did not succeed: which one, of whom, and why.
+mod auth;
+
+/// A call that did not succeed: which one, to which member, and why.
 ///
 /// The text names the call and the pod; the cause is its source.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +71,12 @@ pub enum Cause {
     /// A member has that ID already: the same peer URL was added in this very second.
     #[error("a member has this ID already")]
     MemberExists,
+    /// Peer URLs that etcd would not look at, and that would end every member once they are in its log. Nothing was sent.
+    #[error("these are no peer URLs: {urls:?}")]
+    BadPeerUrls {
+        /// What was asked for.
+        urls: Vec<String>,
+    },
     /// Promotion of a member that has a vote already.
     #[error("the member is not a learner")]
     NotLearner,
@@ -86,7 +95,7 @@ pub enum Cause {
     /// The members' data differ.
     #[error("the cluster is corrupt")]
     Corrupt,
-    /// The revision was compacted already, by whomever.
+    /// The revision was compacted already, by the operator or another client.
     #[error("the revision was compacted already")]
     Compacted,
     /// The revision lies ahead of what the member has.
@@ -101,12 +110,70 @@ pub enum Cause {
     /// There is no downgrade to cancel. Only etcd 3.5 says so; later ones call it a success.
     #[error("no downgrade is in progress")]
     NoDowngrade,
+    /// The caller is known, and may not do this.
+    #[error("permission denied")]
+    PermissionDenied,
+    /// Authentication is on, and the call did not tell who makes it.
+    #[error("etcd does not know who asks")]
+    NoUser,
+    /// The password is not that of the user, or the user has none.
+    #[error("the password is not that of the user")]
+    AuthFailed,
+    /// Authentication is off.
+    #[error("authentication is not enabled")]
+    AuthNotEnabled,
+    /// The token is not one that the member knows.
+    #[error("the auth token is invalid")]
+    InvalidAuthToken,
+    /// Users or roles changed while the call was under way.
+    #[error("the revision of users and roles is old")]
+    OldAuthRevision,
+    /// What would leave no one with the role `root` while authentication is on.
+    #[error("user and role root are needed while authentication is enabled")]
+    InvalidAuthManagement,
+    /// Authentication cannot be enabled without it.
+    #[error("there is no user root")]
+    RootUserMissing,
+    /// Authentication cannot be enabled without it.
+    #[error("user root does not have role root")]
+    RootRoleMissing,
+    /// No user has that name; or, where the role `root` is needed, the caller itself is no user.
+    #[error("there is no such user")]
+    UserNotFound,
+    /// A user has that name already.
+    #[error("the user exists already")]
+    UserExists,
+    /// No role has that name.
+    #[error("there is no such role")]
+    RoleNotFound,
+    /// A role has that name already.
+    #[error("the role exists already")]
+    RoleExists,
+    /// The user does not have that role.
+    #[error("the user does not have this role")]
+    RoleNotGranted,
+    /// The role does not have a permission for exactly these keys.
+    #[error("the role does not have this permission")]
+    PermissionNotGranted,
     /// No connection could be opened in time, so nothing was sent.
     #[error("no connection could be opened")]
     Connect {
         /// What the connector said; `TimedOut` if the deadline came first.
         #[source]
         source: io::Error,
+    },
+    /// TLS was not agreed on, most often because the member's certificate is not one that we accept. Nothing was sent.
+    #[error("the TLS handshake failed")]
+    Handshake {
+        /// What was wrong.
+        #[source]
+        source: io::Error,
+    },
+    /// The member does not accept our certificate, and read no request.
+    #[error("it does not accept our certificate ({alert})")]
+    Refused {
+        /// The alert of TLS that it sent.
+        alert: String,
     },
     /// The request was sent and no answer came in time.
     #[error("no answer within {} ms", after.as_millis())]
@@ -152,6 +219,7 @@ impl Cause {
             | Self::MemberNotFound
             | Self::PeerUrlExists
             | Self::MemberExists
+            | Self::BadPeerUrls { .. }
             | Self::NotLearner
             | Self::LearnerUnsupported
             | Self::NotLeader
@@ -162,7 +230,33 @@ impl Cause {
             | Self::InvalidDowngradeTarget
             | Self::DowngradeInProgress
             | Self::NoDowngrade
-            | Self::Connect { .. } => false,
+            | Self::PermissionDenied
+            | Self::NoUser
+            | Self::AuthFailed
+            | Self::AuthNotEnabled
+            | Self::InvalidAuthToken
+            | Self::OldAuthRevision
+            | Self::InvalidAuthManagement
+            | Self::RootUserMissing
+            | Self::RootRoleMissing
+            | Self::UserNotFound
+            | Self::UserExists
+            | Self::RoleNotFound
+            | Self::RoleExists
+            | Self::RoleNotGranted
+            | Self::PermissionNotGranted
+            | Self::Connect { .. }
+            | Self::Handshake { .. }
+            | Self::Refused { .. } => false,
+        }
+    }
+
+    /// What it means that no connection was opened.
+    pub(crate) fn from_connect(source: io::Error) -> Self {
+        match tls::alert(&source) {
+            Some(alert) => Self::Refused { alert },
+            None if tls::is_of_tls(&source) => Self::Handshake { source },
+            None => Self::Connect { source },
         }
     }
 
@@ -175,6 +269,7 @@ impl Cause {
         let known = message
             .strip_prefix("etcdserver: ")
             .and_then(|text| from_etcd(code, text));
+        let known = known.or_else(|| auth::from_status(code, message));
         known.unwrap_or_else(|| from_code(code, message.to_owned()))
     }
 }

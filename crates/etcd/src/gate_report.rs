@@ -8,6 +8,7 @@ use http::StatusCode;
 use crate::connect::{Connect, Target};
 use crate::error::{Cause, Error};
 use crate::http::get;
+use crate::pool::Security;
 
 /// Who answered on the gate's port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,26 +23,28 @@ pub enum GateAnswer {
     Running,
 }
 
-/// A report is a few hundred bytes; whoever sends more is not the gate.
+/// A report is a few hundred bytes; a server that sends more is not the gate.
 const REPORT_LIMIT: usize = 64 * 1024;
 
-/// Asks `GET /gate` of a pod, over a connection of its own.
+/// Asks `GET /gate` of a pod, over a connection of its own. Where it is secured, on the secure port.
 pub async fn gate_report(
     connect: &dyn Connect,
     target: &Target,
+    security: &Security,
     deadline: Duration,
 ) -> Result<GateAnswer, Error> {
-    let answer = ask(connect, target, deadline).await;
+    let answer = ask(connect, target, security, deadline).await;
     answer.map_err(|cause| Error::new("gate report", target, cause))
 }
 
 async fn ask(
     connect: &dyn Connect,
     target: &Target,
+    security: &Security,
     deadline: Duration,
 ) -> Result<GateAnswer, Cause> {
     let question = (gate::REPORT_PATH, REPORT_LIMIT);
-    let (status, body) = get(connect, target, question, deadline).await?;
+    let (status, body) = get(connect, target, security, question, deadline).await?;
     match status {
         StatusCode::OK => parse_report(&body).map(GateAnswer::Waiting),
         StatusCode::NOT_FOUND => Ok(GateAnswer::Running),
@@ -51,7 +54,7 @@ async fn ask(
     }
 }
 
-fn parse_report(body: &[u8]) -> Result<gate::Report, Cause> {
+pub(crate) fn parse_report(body: &[u8]) -> Result<gate::Report, Cause> {
     let report: gate::Report = serde_json::from_slice(body).map_err(|error| Cause::BadAnswer {
         detail: format!("not a gate report: {error}"),
     })?;

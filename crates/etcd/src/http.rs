@@ -1,4 +1,5 @@
-//! One plain HTTP question over a connection of its own, for the port on which the gate and etcd's metrics answer.
+//! One HTTP question over a connection of its own, for the ports on which the gate and etcd's metrics answer: the plain one,
+//! or the one that demands certificates.
 
 use std::io;
 use std::time::Duration;
@@ -12,6 +13,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::connect::{BoxStream, Connect, Target};
 use crate::error::Cause;
+use crate::pool::Security;
+use crate::tls::Refusal;
 
 /// A path, and the most bytes that its answer may have.
 pub(crate) type Question = (&'static str, usize);
@@ -20,17 +23,37 @@ pub(crate) type Question = (&'static str, usize);
 pub(crate) async fn get(
     connect: &dyn Connect,
     target: &Target,
+    security: &Security,
     question: Question,
     deadline: Duration,
 ) -> Result<(StatusCode, Bytes), Cause> {
     let until = Instant::now() + deadline;
-    let stream = timeout_at(until, connect.connect(target, gate::PORT))
+    let (stream, refusal) = timeout_at(until, open(connect, target, security))
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-        .map_err(|source| Cause::Connect { source })?;
-    timeout_at(until, exchange(stream, question))
+        .map_err(Cause::from_connect)?;
+    let answer = timeout_at(until, exchange(stream, question))
         .await
-        .unwrap_or(Err(Cause::Deadline { after: deadline }))
+        .unwrap_or(Err(Cause::Deadline { after: deadline }));
+    answer.map_err(|cause| match refusal.get() {
+        Some(alert) => Cause::Refused {
+            alert: alert.to_owned(),
+        },
+        None => cause,
+    })
+}
+
+async fn open(
+    connect: &dyn Connect,
+    target: &Target,
+    security: &Security,
+) -> io::Result<(BoxStream, Refusal)> {
+    let port = match security {
+        Security::Plain => gate::PORT,
+        Security::Tls { .. } => gate::SECURE_PORT,
+    };
+    let stream = connect.connect(target, port).await?;
+    security.protect(stream, b"http/1.1").await
 }
 
 /// What is read at a time, at most.

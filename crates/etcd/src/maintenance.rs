@@ -74,7 +74,7 @@ impl Member {
         Ok(known)
     }
 
-    /// Takes back one alarm. One that does not stand is no mistake; the ID must be the exact one, 0 means nobody.
+    /// Disarms one alarm. An alarm that is not raised is no error; the ID must be the exact one, 0 matches no member.
     pub async fn disarm(&self, alarm: Alarm) -> Result<(), Error> {
         let request = proto::AlarmRequest {
             action: 2,
@@ -92,7 +92,7 @@ impl Member {
         self.call(COMPACT, request).await.map(|proto::Done {}| ())
     }
 
-    /// Writes the member's file anew without what is free in it. The member answers nothing meanwhile, about five
+    /// Writes the member's file again without what is free in it. The member answers nothing meanwhile, about five
     /// seconds for each GiB, and goes on with it when the deadline has passed.
     pub async fn defragment(&self) -> Result<(), Error> {
         let request = proto::DefragmentRequest {};

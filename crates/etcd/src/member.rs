@@ -2,6 +2,7 @@
 //! its deadline, connecting included.
 
 use std::io;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,7 @@ const DOWNGRADE: Rpc = ("downgrade", "/etcdserverpb.Maintenance/Downgrade");
 const MEMBER_LIST: Rpc = ("member list", "/etcdserverpb.Cluster/MemberList");
 const MEMBER_ADD: Rpc = ("member add", "/etcdserverpb.Cluster/MemberAdd");
 const MEMBER_REMOVE: Rpc = ("member remove", "/etcdserverpb.Cluster/MemberRemove");
+const MEMBER_UPDATE: Rpc = ("member update", "/etcdserverpb.Cluster/MemberUpdate");
 const MEMBER_PROMOTE: Rpc = ("member promote", "/etcdserverpb.Cluster/MemberPromote");
 const PUT: Rpc = ("put", "/etcdserverpb.KV/Put");
 const RANGE: Rpc = ("get", "/etcdserverpb.KV/Range");
@@ -93,6 +95,28 @@ impl Member {
     pub async fn member_remove(&self, id: u64) -> Result<(), Error> {
         let request = proto::MemberIdRequest { id };
         self.call(MEMBER_REMOVE, request)
+            .await
+            .map(|proto::Done {}| ())
+    }
+
+    /// Replaces the peer URLs that a member is listed under; the member itself is not told, and need not run. The list that
+    /// it has already is no error, a URL of another member is ([`Cause::PeerUrlExists`]).
+    ///
+    /// etcd before 3.5.31 and 3.6.12 gives a learner its vote with it: ask for voters only. No release looks at the URLs
+    /// before they are in the log, where one that is none makes every member panic, whenever it starts. So only those are
+    /// sent that are `http` or `https`, a host and a port ([`Cause::BadPeerUrls`]).
+    pub async fn member_update(&self, id: u64, peer_urls: &[String]) -> Result<(), Error> {
+        if peer_urls.is_empty() || !peer_urls.iter().all(|url| is_peer_url(url)) {
+            let cause = Cause::BadPeerUrls {
+                urls: peer_urls.to_vec(),
+            };
+            return Err(Error::new(MEMBER_UPDATE.0, self.target(), cause));
+        }
+        let request = proto::MemberUpdateRequest {
+            id,
+            peer_urls: peer_urls.to_vec(),
+        };
+        self.call(MEMBER_UPDATE, request)
             .await
             .map(|proto::Done {}| ())
     }
@@ -185,29 +209,53 @@ impl Member {
         A: Message + Default + 'static,
     {
         let until = Instant::now() + self.deadline;
-        let sender = timeout_at(until, self.slot.sender())
+        let open = timeout_at(until, self.slot.connection())
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-            .map_err(|source| Cause::Connect { source })?;
-        let Ok(answer) = timeout_at(until, unary(sender, path, request)).await else {
+            .map_err(Cause::from_connect)?;
+        let Ok(answer) = timeout_at(until, unary(open.sender, path, request)).await else {
             self.slot.forget_connection();
             return Err(Cause::Deadline {
                 after: self.deadline,
             });
         };
-        answer.map_err(|status| Cause::from_status(&status))
+        answer.map_err(|status| match open.refusal.get() {
+            Some(alert) => Cause::Refused {
+                alert: alert.to_owned(),
+            },
+            None => Cause::from_status(&status),
+        })
     }
 
     pub(crate) fn headless(&self, rpc: Rpc) -> Error {
         self.bad_answer(rpc, "it has no header")
     }
 
-    fn bad_answer(&self, (call, _): Rpc, detail: &str) -> Error {
+    pub(crate) fn bad_answer(&self, (call, _): Rpc, detail: &str) -> Error {
         let cause = Cause::BadAnswer {
             detail: detail.to_owned(),
         };
         Error::new(call, &self.slot.target, cause)
     }
+}
+
+/// Whether etcd can read it in every release: a scheme, a host and a port, and nothing else.
+pub(crate) fn is_peer_url(url: &str) -> bool {
+    let schemes = ["http://", "https://"];
+    let rest = schemes.iter().find_map(|scheme| url.strip_prefix(scheme));
+    let Some((host, port)) = rest.and_then(|rest| rest.rsplit_once(':')) else {
+        return false;
+    };
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    let six = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
+    let is_host = match six {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.bytes().all(is_plain),
+    };
+    is_port && is_host
 }
 
 /// One request and its answer over an open connection.
@@ -227,4 +275,46 @@ where
         .unary(tonic::Request::new(request), path, ProstCodec::default())
         .await?;
     Ok(answer.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_scheme_a_host_and_a_port_are_a_peer_url() {
+        for url in [
+            "http://c-0.c-peer.ns.svc:2380",
+            "https://c-0.c-peer.ns.svc.cluster.local:2380",
+            "http://127.0.0.1:1",
+            "https://[2001:db8::1]:2380",
+        ] {
+            assert!(is_peer_url(url), "{url}");
+        }
+        for url in [
+            "",
+            "nonsense",
+            "http://",
+            "http://c-0",
+            "http://:2380",
+            "http://c-0:",
+            "http://c-0:+1",
+            "http://c-0:65536",
+            "http://c-0:2380/",
+            "http://c-0:2380/x",
+            "http://c-0:2380?x",
+            "http://a@c-0:2380",
+            "http://c 0:2380",
+            "http://%zz:2380",
+            "http://[::1:2380",
+            "http://::1:2380",
+            "http://[c-0]:2380",
+            "unix://c-0:2380",
+            "HTTP://c-0:2380",
+            " http://c-0:2380",
+            "http://c-0:2380,https://c-0:2380",
+        ] {
+            assert!(!is_peer_url(url), "{url}");
+        }
+    }
 }

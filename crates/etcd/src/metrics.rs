@@ -8,6 +8,7 @@ use http::StatusCode;
 use crate::connect::{Connect, Target};
 use crate::error::{Cause, Error};
 use crate::http::get;
+use crate::pool::Security;
 
 /// A page has some hundred kilobytes.
 const LIMIT: usize = 8 * 1024 * 1024;
@@ -43,13 +44,14 @@ const BUSY: [&str; 3] = [
     "etcd_disk_defrag_inflight",
 ];
 
-/// Asks `GET /metrics` of a pod, over a connection of its own.
+/// Asks `GET /metrics` of a pod, over a connection of its own. Where it is secured, on the secure port.
 pub async fn metrics(
     connect: &dyn Connect,
     target: &Target,
+    security: &Security,
     deadline: Duration,
 ) -> Result<Metrics, Error> {
-    let answer = get(connect, target, ("/metrics", LIMIT), deadline).await;
+    let answer = get(connect, target, security, ("/metrics", LIMIT), deadline).await;
     let parsed = answer.and_then(|(status, body)| match status {
         StatusCode::OK => Ok(parse(&String::from_utf8_lossy(&body))),
         status => Err(Cause::BadAnswer {
@@ -59,7 +61,7 @@ pub async fn metrics(
     parsed.map_err(|cause| Error::new("metrics", target, cause))
 }
 
-fn parse(page: &str) -> Metrics {
+pub(crate) fn parse(page: &str) -> Metrics {
     let whole = |name: &str| value(page, name).map(|value| value.as_secs());
     let ended = |name: &str| {
         Some(Ended {

@@ -15,15 +15,43 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tonic::body::Body;
 
 use crate::CLIENT_PORT;
-use crate::connect::{Connect, Target};
+use crate::connect::{BoxStream, Connect, Target};
 use crate::member::Member;
+use crate::tls::{Credentials, Refusal};
 
 /// How a connection is protected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Security {
     /// Not at all.
     #[default]
     Plain,
+    /// By TLS on both sides.
+    Tls {
+        /// What we present, and which authorities we trust.
+        credentials: Arc<Credentials>,
+        /// The name that the member must hold a certificate for: its own, so that an address that leads to another member
+        /// is noticed.
+        name: String,
+    },
+}
+
+impl Security {
+    /// Puts it around a stream on which this protocol of HTTP is spoken.
+    pub(crate) async fn protect(
+        &self,
+        stream: BoxStream,
+        protocol: &[u8],
+    ) -> io::Result<(BoxStream, Refusal)> {
+        match self {
+            Self::Plain => Ok((stream, Refusal::default())),
+            Self::Tls { credentials, name } => {
+                let secured = credentials.open(stream, name, protocol).await?;
+                let refusal = secured.refusal();
+                let stream: BoxStream = Box::new(secured);
+                Ok((stream, refusal))
+            }
+        }
+    }
 }
 
 /// Connections to members, at most one per pod.
@@ -47,18 +75,18 @@ impl Pool {
     }
 
     /// A handle for one member. Opens nothing yet.
-    pub fn member(&self, target: &Target, security: Security) -> Member {
+    pub fn member(&self, target: &Target, security: &Security) -> Member {
         let name = (target.namespace.clone(), target.pod.clone());
         let fresh = || {
             Arc::new(Slot::new(
                 Arc::clone(&self.connect),
                 target.clone(),
-                security,
+                security.clone(),
             ))
         };
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = slots.entry(name).or_insert_with(fresh);
-        if slot.target != *target || slot.security != security {
+        if slot.target != *target || slot.security != *security {
             *slot = fresh();
         }
         Member::new(Arc::clone(slot))
@@ -90,10 +118,18 @@ pub(crate) struct Slot {
     pub(crate) target: Target,
     security: Security,
     /// Held while connecting, so that calls made together share one connection.
-    sender: tokio::sync::Mutex<Option<Sender>>,
+    open: tokio::sync::Mutex<Option<Open>>,
 }
 
 pub(crate) type Sender = http2::SendRequest<Body>;
+
+/// An open connection.
+#[derive(Clone)]
+pub(crate) struct Open {
+    pub(crate) sender: Sender,
+    /// Why the member ended it, where it does not accept us.
+    pub(crate) refusal: Refusal,
+}
 
 impl Slot {
     fn new(connect: Arc<dyn Connect>, target: Target, security: Security) -> Self {
@@ -101,26 +137,25 @@ impl Slot {
             connect,
             target,
             security,
-            sender: tokio::sync::Mutex::default(),
+            open: tokio::sync::Mutex::default(),
         }
     }
 
     /// The open connection, or a new one. Safe to drop at any point.
-    pub(crate) async fn sender(&self) -> io::Result<Sender> {
-        let mut kept = self.sender.lock().await;
-        if let Some(sender) = kept.as_ref().filter(|sender| !sender.is_closed()) {
-            return Ok(sender.clone());
+    pub(crate) async fn connection(&self) -> io::Result<Open> {
+        let mut kept = self.open.lock().await;
+        if let Some(open) = kept.as_ref().filter(|open| !open.sender.is_closed()) {
+            return Ok(open.clone());
         }
         *kept = None;
-        let sender = self.open().await?;
-        *kept = Some(sender.clone());
-        Ok(sender)
+        let open = self.open().await?;
+        *kept = Some(open.clone());
+        Ok(open)
     }
 
-    async fn open(&self) -> io::Result<Sender> {
-        let stream = match self.security {
-            Security::Plain => self.connect.connect(&self.target, CLIENT_PORT).await?,
-        };
+    async fn open(&self) -> io::Result<Open> {
+        let stream = self.connect.connect(&self.target, CLIENT_PORT).await?;
+        let (stream, refusal) = self.security.protect(stream, b"h2").await?;
         // Answers are a few kilobytes. The smallest windows HTTP/2 knows bound what a member can
         // make us hold. No keepalive: every call has a deadline, and an idle connection may rest.
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
@@ -133,14 +168,14 @@ impl Slot {
         // Ends by itself with the last sender or with the stream. How it ended is told to the calls
         // that were under way, so nothing is lost here.
         drop(tokio::spawn(connection));
-        Ok(sender)
+        Ok(Open { sender, refusal })
     }
 
     /// Drops the connection after a call on it ran out of time: it may lead to a node that is gone
     /// without a word, and then every later call on it would wait as well. If the lock is
     /// taken, a new connection is being opened already.
     pub(crate) fn forget_connection(&self) {
-        if let Ok(mut kept) = self.sender.try_lock() {
+        if let Ok(mut kept) = self.open.try_lock() {
             *kept = None;
         }
     }

@@ -1,6 +1,8 @@
 //! The few messages of etcd's `rpc.proto` that we speak, written by hand. Field numbers are those of
-//! etcd 3.7.3; 3.5 and 3.6 use the same and leave newer fields out. Fields nobody reads are not
+//! etcd 3.7.3; 3.5 and 3.6 use the same and leave newer fields out. Fields that are never read are not
 //! listed: protobuf skips what it does not know.
+
+pub(crate) mod auth;
 
 use prost::Message;
 
@@ -104,6 +106,14 @@ pub(crate) struct MemberAddRequest {
 pub(crate) struct MemberAddResponse {
     #[prost(message, optional, tag = "2")]
     pub(crate) member: Option<Member>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct MemberUpdateRequest {
+    #[prost(uint64, tag = "1")]
+    pub(crate) id: u64,
+    #[prost(string, repeated, tag = "2")]
+    pub(crate) peer_urls: Vec<String>,
 }
 
 /// `MemberRemove` and `MemberPromote` take the same message under two names.

@@ -73,7 +73,7 @@ async fn a_member_that_never_answers_costs_one_deadline_and_its_connection() {
     let connect = scripted(silent);
     let pool = Pool::new(Arc::<Scripted<_>>::clone(&connect));
     let member = pool
-        .member(&target("c-0", "192.0.2.1"), Security::Plain)
+        .member(&target("c-0", "192.0.2.1"), &Security::Plain)
         .with_deadline(SHORT);
     for opened in 1..=2 {
         let began = Instant::now();
@@ -96,8 +96,8 @@ async fn calls_made_together_share_one_connection() {
     let pool = Pool::new(Arc::<Scripted<_>>::clone(&connect));
     let target = target("c-0", "192.0.2.1");
     let (one, two) = (
-        pool.member(&target, Security::Plain),
-        pool.member(&target, Security::Plain),
+        pool.member(&target, &Security::Plain),
+        pool.member(&target, &Security::Plain),
     );
     let (one, two) = (one.with_deadline(SHORT), two.with_deadline(SHORT));
     let (first, second) = tokio::join!(one.status(), two.status());
@@ -109,9 +109,11 @@ async fn calls_made_together_share_one_connection() {
 async fn a_connect_that_hangs_is_cut_by_the_deadline_and_nothing_was_sent() {
     let target = target("c-0", "192.0.2.1");
     let pool = Pool::new(Arc::new(Hanging));
-    let member = pool.member(&target, Security::Plain).with_deadline(SHORT);
+    let member = pool.member(&target, &Security::Plain).with_deadline(SHORT);
     let call = member.member_remove(1).await.unwrap_err();
-    let report = gate_report(&Hanging, &target, SHORT).await.unwrap_err();
+    let report = gate_report(&Hanging, &target, &Security::Plain, SHORT)
+        .await
+        .unwrap_err();
     for error in [call, report] {
         assert!(!error.outcome_is_unknown());
         let Cause::Connect { source } = error.cause else {
@@ -129,7 +131,7 @@ async fn a_stream_that_breaks_leaves_the_outcome_unknown_and_the_pool_usable() {
         })
     });
     let pool = Pool::new(Arc::<Scripted<_>>::clone(&connect));
-    let member = pool.member(&target("c-0", "192.0.2.1"), Security::Plain);
+    let member = pool.member(&target("c-0", "192.0.2.1"), &Security::Plain);
     for opened in 1..=3 {
         let error = member.member_remove(1).await.unwrap_err();
         assert!(
@@ -152,7 +154,7 @@ async fn a_connection_given_up_is_closed_although_the_far_end_stays_silent() {
     });
     let pool = Pool::new(connect);
     let member = pool
-        .member(&target("c-0", "192.0.2.1"), Security::Plain)
+        .member(&target("c-0", "192.0.2.1"), &Security::Plain)
         .with_deadline(SHORT);
     assert!(member.status().await.is_err());
     let closing = tokio::time::timeout(Duration::from_secs(2), closings.recv()).await;
@@ -162,9 +164,9 @@ async fn a_connection_given_up_is_closed_although_the_far_end_stays_silent() {
 #[tokio::test]
 async fn the_pool_keeps_one_connection_per_pod_and_forgets_on_request() {
     let pool = Pool::new(Arc::new(DirectTcp));
-    pool.member(&target("c-0", "192.0.2.1"), Security::Plain);
-    pool.member(&target("c-1", "192.0.2.2"), Security::Plain);
-    let moved = pool.member(&target("c-0", "192.0.2.3"), Security::Plain);
+    pool.member(&target("c-0", "192.0.2.1"), &Security::Plain);
+    pool.member(&target("c-1", "192.0.2.2"), &Security::Plain);
+    let moved = pool.member(&target("c-0", "192.0.2.3"), &Security::Plain);
     assert_eq!(
         (pool.len(), moved.target().address.as_str()),
         (2, "192.0.2.3")
@@ -216,6 +218,7 @@ async fn ask(answer: String) -> Result<GateAnswer, Cause> {
     let answer = gate_report(
         &*connect,
         &target("c-0", "192.0.2.1"),
+        &Security::Plain,
         Duration::from_secs(2),
     )
     .await;
@@ -281,6 +284,12 @@ async fn anything_else_on_the_port_of_the_gate_is_an_error() {
     ] {
         assert!(ask(broken.to_owned()).await.is_err());
     }
-    let silent = gate_report(&*scripted(silent), &target("c-0", "192.0.2.1"), SHORT).await;
+    let silent = gate_report(
+        &*scripted(silent),
+        &target("c-0", "192.0.2.1"),
+        &Security::Plain,
+        SHORT,
+    )
+    .await;
     assert!(matches!(silent.unwrap_err().cause, Cause::Deadline { .. }));
 }

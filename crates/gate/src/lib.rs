@@ -11,7 +11,7 @@ pub const GRANT_ANNOTATION: &str = "etcd.etcd.io/grant";
 /// Pod annotation that names members whose data must never be read again, because they were removed
 /// from the cluster: hexadecimal member IDs, separated by commas. Looked at whenever the agent starts.
 pub const REMOVED_ANNOTATION: &str = "etcd.etcd.io/removed";
-/// Pod annotation that holds back data of earlier lives: a decimal number; data whose identity file
+/// Pod annotation that holds back data of earlier incarnations: a decimal number; data whose identity file
 /// tells a lower incarnation, or none, waits as [`State::Fenced`]. Looked at whenever the agent starts,
 /// and during a wait, where it can only rise.
 pub const FENCE_ANNOTATION: &str = "etcd.etcd.io/fence";
@@ -21,6 +21,9 @@ pub const FENCE_ANNOTATION: &str = "etcd.etcd.io/fence";
 pub const FLOORS_ANNOTATION: &str = "etcd.etcd.io/floors";
 /// Port of the gate, and of etcd's metrics once etcd runs.
 pub const PORT: u16 = 2381;
+/// Port of the gate, and of etcd's metrics once etcd runs, for callers with a certificate: where clients use TLS, the report
+/// is served here and no longer on [`PORT`].
+pub const SECURE_PORT: u16 = 2382;
 /// Path of the report.
 pub const REPORT_PATH: &str = "/gate";
 
@@ -37,7 +40,7 @@ pub enum State {
     Mismatch,
     /// Something is there, but no WAL that can be read.
     Damaged,
-    /// Valid data of an earlier life, held back by [`FENCE_ANNOTATION`].
+    /// Valid data of an earlier incarnation, held back by [`FENCE_ANNOTATION`].
     Fenced,
     /// Valid data of this member that ends before what it is known to have had, by [`FLOORS_ANNOTATION`].
     RolledBack,
@@ -51,7 +54,7 @@ pub struct Report {
     pub protocol: u32,
     /// Why the agent waits.
     pub state: State,
-    /// 128 random bits in hexadecimal, made anew for every wait.
+    /// 128 random bits in hexadecimal, new for every wait.
     pub nonce: String,
     /// The pod that waits.
     #[serde(rename = "podUID")]
@@ -111,7 +114,7 @@ pub struct Identity {
     /// UID of the `EtcdCluster` object.
     #[serde(rename = "clusterUID")]
     pub cluster_uid: String,
-    /// Life of that object in which the data began.
+    /// Incarnation of that object in which the data began.
     pub incarnation: u64,
     /// Nonce of the grant that let etcd start.
     pub nonce: String,
@@ -124,6 +127,10 @@ pub struct Identity {
     /// Cluster ID the data must have; absent after a bootstrap.
     #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
+    /// How members and clients spoke with the etcd that was last started on the data, such as `client=Tls,peer=Tls`; absent
+    /// where they did so in plaintext.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
 }
 
 /// The operator's permission for one wait, carried by [`GRANT_ANNOTATION`].
@@ -135,7 +142,7 @@ pub struct Grant {
     /// UID of the `EtcdCluster` object.
     #[serde(rename = "clusterUID")]
     pub cluster_uid: String,
-    /// Life of that object.
+    /// Incarnation of that object.
     pub incarnation: u64,
     /// What may be done.
     #[serde(flatten)]
@@ -183,7 +190,7 @@ pub enum Action {
     },
     /// Found a cluster of one from the fenced data that is there, under IDs of its own.
     Recover {
-        /// etcd's `--initial-cluster-token`, of a life that the data has not seen.
+        /// etcd's `--initial-cluster-token`, of an incarnation that the data has not seen.
         token: String,
         /// This member alone, as `name=url`.
         initial_cluster: String,
@@ -218,6 +225,21 @@ mod tests {
             "{told}"
         );
         assert_eq!(serde_json::from_str::<Report>(&told).unwrap(), report);
+    }
+
+    #[test]
+    fn an_identity_tells_the_transport_only_where_it_is_not_plaintext() {
+        let text = r#"{"clusterUID":"u","incarnation":1,"nonce":"0f"}"#;
+        let mut identity: Identity = serde_json::from_str(text).unwrap();
+        assert_eq!(identity.transport, None);
+        assert_eq!(serde_json::to_string(&identity).unwrap(), text);
+        identity.transport = Some("client=Tls,peer=Plain".into());
+        let told = serde_json::to_string(&identity).unwrap();
+        assert!(
+            told.ends_with(r#","transport":"client=Tls,peer=Plain"}"#),
+            "{told}"
+        );
+        assert_eq!(serde_json::from_str::<Identity>(&told).unwrap(), identity);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) fn build(
 }
 
 /// The claim template of the StatefulSet, which cannot be changed later. It names the owner as well: a claim that
-/// Kubernetes deletes with the object before the StatefulSet is gone is made anew from here, and must go, too.
+/// Kubernetes deletes with the object before the StatefulSet is gone is recreated from here, and must go, too.
 pub(crate) fn build_template(owner: &Owner, intent: &ClusterIntent) -> PersistentVolumeClaim {
     let storage = &intent.storage;
     let template = storage.template.as_ref();

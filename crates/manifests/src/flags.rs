@@ -2,9 +2,9 @@
 //! agent; everything here is the same for every start.
 
 use api::v1alpha1::etcd::{AutoCompaction, CompactionMode};
-use api::{ClusterIntent, Quantity, names};
+use api::{ClusterIntent, Plane, Quantity, names};
 
-use crate::Owner;
+use crate::{Owner, tls};
 
 /// Where the volume is mounted; etcd's own directory is below it.
 pub(crate) const VOLUME: &str = "/var/lib/etcd";
@@ -21,18 +21,21 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent) -> Vec<String> {
         owner.namespace
     );
     let (client, peer) = (names::CLIENT_PORT, names::PEER_PORT);
+    let transport = intent.tls.transport;
+    let (to_clients, to_peers) = (transport.client.scheme(), transport.peer.scheme());
     let mut command = vec![
         intent.image.flavour.layout().binary.to_owned(),
         "--name=$(POD_NAME)".to_owned(),
         format!("--data-dir={VOLUME}/data"),
         // `[::]` takes IPv4 as well, on single-stack and dual-stack clusters alike.
-        format!("--listen-client-urls=http://[::]:{client}"),
-        format!("--advertise-client-urls=http://{host}:{client}"),
-        format!("--listen-peer-urls=http://[::]:{peer}"),
-        format!("--initial-advertise-peer-urls=http://{host}:{peer}"),
-        format!("--listen-metrics-urls=http://[::]:{}", names::METRICS_PORT),
+        format!("--listen-client-urls={to_clients}://[::]:{client}"),
+        format!("--advertise-client-urls={to_clients}://{host}:{client}"),
+        format!("--listen-peer-urls={to_peers}://[::]:{peer}"),
+        format!("--initial-advertise-peer-urls={to_peers}://{host}:{peer}"),
+        metrics(transport.client),
         format!("--quota-backend-bytes={}", intent.quota()),
     ];
+    command.extend(tls::build(owner, intent));
     command.extend(compaction(intent.etcd.auto_compaction.as_ref()));
     command.push("--strict-reconfig-check=true".to_owned());
     command.push("--logger=zap".to_owned());
@@ -50,6 +53,18 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent) -> Vec<String> {
     let others = others.filter(|(name, _)| name.as_str() != FEATURE_GATES);
     command.extend(others.map(|(name, value)| format!("--{name}={value}")));
     command
+}
+
+/// Plain for the kubelet and for Prometheus; where clients use TLS, a second port proves who answers.
+fn metrics(client: Plane) -> String {
+    let plain = format!("http://[::]:{}", names::METRICS_PORT);
+    match client {
+        Plane::Plain => format!("--listen-metrics-urls={plain}"),
+        Plane::Tls => {
+            let secure = names::SECURE_PORT;
+            format!("--listen-metrics-urls={plain},https://[::]:{secure}")
+        }
+    }
 }
 
 fn compaction(written: Option<&AutoCompaction>) -> [String; 2] {

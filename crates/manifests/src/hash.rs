@@ -11,7 +11,7 @@ use crate::{Kind, Object};
 
 /// Identity of a pod template: 16 hexadecimal digits over everything that a user can change and that ends in a pod.
 ///
-/// How this release renders it does not enter, so that another release of the operator alone restarts nobody. What
+/// How this release renders it does not enter, so that another release of the operator alone restarts no member. What
 /// was not said does not enter either, so that a setting that is added later keeps the hashes of those who do not use it.
 ///
 /// Invariant: a cluster keeps its hash from release to release (`the_hash_of_a_default_spec_is_pinned`).
@@ -30,6 +30,14 @@ pub fn template_hash(intent: &ClusterIntent) -> String {
     }
     if let Some(at) = &intent.restarted_at {
         said.insert("restartedAt", Value::from(at.clone()));
+    }
+    if !intent.tls.transport.is_plain() {
+        said.insert("transport", Value::from(intent.tls.transport.to_string()));
+        let version = intent.tls.min_version;
+        said.extend(version.map(|version| ("tlsVersion", json(&version))));
+        if !intent.tls.cipher_suites.is_empty() {
+            said.insert("ciphers", json(&intent.tls.cipher_suites));
+        }
     }
     for (name, value) in [
         ("resources", json(&intent.resources)),
@@ -68,7 +76,7 @@ fn json<T: serde::Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// FNV-1a with 64 bits: short, the same everywhere, and nobody gains from two contents with one name.
+/// FNV-1a with 64 bits: short, the same everywhere, and a collision gains an attacker nothing.
 fn digest(value: &Value) -> String {
     let hash = canonical(value)
         .bytes()

@@ -11,6 +11,7 @@ mod pdb;
 mod pod;
 mod service;
 mod statefulset;
+pub mod tls;
 
 use std::collections::BTreeMap;
 
@@ -51,7 +52,7 @@ pub struct Shape {
     pub lineage: BTreeMap<u32, String>,
     /// What pods are made from.
     pub template: Template,
-    /// Data of an earlier life than this is held back.
+    /// Data of an earlier incarnation than this is held back.
     pub fence: Option<u64>,
     /// By member ID: a log that ends before this index was rolled back.
     pub floors: BTreeMap<String, u64>,
@@ -258,6 +259,11 @@ fn build_service_account(owner: &Owner) -> ServiceAccount {
         automount_service_account_token: Some(false),
         ..ServiceAccount::default()
     }
+}
+
+/// Metadata of an object that is not built here, and goes when the cluster's object goes.
+pub fn object_metadata(owner: &Owner, name: &str, component: &str) -> ObjectMeta {
+    metadata(owner, name, component)
 }
 
 /// Metadata of an object that goes when the cluster's object goes.

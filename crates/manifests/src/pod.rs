@@ -1,4 +1,4 @@
-//! The pod template: the same for every size, so that a size change restarts nobody. What a user says about pods is laid
+//! The pod template: the same for every size, so that a size change restarts no member. What a user says about pods is laid
 //! over what we would do.
 
 mod etcd;
@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use crate::{Owner, template_hash};
+use crate::{Owner, template_hash, tls};
 
 pub use etcd::named_object;
 pub(crate) use security::user;
@@ -32,6 +32,7 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent, agent_image: &str) ->
     let mut containers = vec![etcd::build(owner, intent)];
     containers.extend(intent.pod.containers.iter().cloned());
     let mut all_volumes = volumes();
+    all_volumes.extend(tls::volume(owner, intent));
     all_volumes.extend(intent.pod.volumes.iter().cloned());
     PodTemplateSpec {
         metadata: Some(metadata(owner, intent)),
@@ -75,6 +76,13 @@ fn metadata(owner: &Owner, intent: &ClusterIntent) -> ObjectMeta {
     let mut annotations = pod.annotations.clone();
     if let Some(at) = &intent.restarted_at {
         annotations.insert(labels::RESTARTED_AT_ANNOTATION.to_owned(), at.clone());
+    }
+    let transport = intent.tls.transport;
+    if !transport.is_plain() {
+        annotations.insert(
+            labels::TRANSPORT_ANNOTATION.to_owned(),
+            transport.to_string(),
+        );
     }
     let template = template_hash(intent);
     annotations.insert(labels::TEMPLATE_ANNOTATION.to_owned(), template);

@@ -137,7 +137,7 @@ fn liveness_never_needs_a_quorum_and_old_releases_get_paths_they_know() {
 }
 
 #[test]
-fn flags_follow_the_line() {
+fn flags_follow_the_minor_version() {
     let flags = |version: &str| {
         let intent = intent(&format!(r#"{{"version":"{version}"}}"#));
         flags::build(&owner(), &intent).join(" ")

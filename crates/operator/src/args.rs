@@ -44,6 +44,10 @@ pub struct Options {
     /// How members are reached: `auto` is direct inside a cluster and port-forward outside.
     #[arg(long, env = "REACH", value_enum, default_value_t = Reach::Auto)]
     pub reach: Reach,
+    /// Domain of the Kubernetes cluster, for the names in certificates. When absent it is taken from the search list in
+    /// `/etc/resolv.conf`, where the kubelet writes it, and else is `cluster.local`.
+    #[arg(long, env = "CLUSTER_DOMAIN")]
+    pub cluster_domain: Option<String>,
     /// Context of the kubeconfig, when running outside.
     #[arg(long)]
     pub context: Option<String>,

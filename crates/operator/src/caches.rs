@@ -6,7 +6,7 @@ use api::{EtcdCluster, labels, names};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{
-    Container, PersistentVolumeClaim, Pod, PodSpec, Service, ServiceAccount,
+    Container, PersistentVolumeClaim, Pod, PodSpec, Secret, Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::health::Health;
+use crate::health::Scope;
 
 /// An `EtcdCluster`, or why it cannot be read: one malformed object must not stop the watch of the others.
 pub type Guarded = DeserializeGuard<EtcdCluster>;
@@ -40,6 +40,8 @@ pub struct Caches {
     pub claims: Store<PersistentVolumeClaim>,
     /// Pods, of whose specs only the node is kept, and the command that says whose they are.
     pub pods: Store<Pod>,
+    /// Secrets of certificates, of which only what they say of themselves is kept.
+    pub secrets: Store<Secret>,
     /// What the name servers know of the members, without anything but addresses.
     pub slices: Store<EndpointSlice>,
     /// Set once all of them have been filled.
@@ -56,6 +58,7 @@ impl Caches {
             self.service_accounts.wait_until_ready().await?;
             self.budgets.wait_until_ready().await?;
             self.claims.wait_until_ready().await?;
+            self.secrets.wait_until_ready().await?;
             self.slices.wait_until_ready().await?;
             self.pods.wait_until_ready().await
         };
@@ -67,7 +70,7 @@ impl Caches {
 pub type Triggers<K> = futures::stream::BoxStream<'static, Result<K, watcher::Error>>;
 
 /// Watches every object of one kind that the operator made.
-pub fn watch_owned<K>(api: Api<K>, trim: fn(&mut K), health: &Health) -> (Store<K>, Triggers<K>)
+pub fn watch_owned<K>(api: Api<K>, trim: fn(&mut K), scope: &Scope) -> (Store<K>, Triggers<K>)
 where
     K: Resource<DynamicType = ()>
         + Clone
@@ -82,19 +85,19 @@ where
         api,
         watcher::Config::default().labels(&selector),
         (trim, |_| {}),
-        health,
+        scope,
     )
 }
 
 /// Watches what the name servers know of the members: slices bear the labels of their Service.
 pub fn watch_slices(
     api: Api<EndpointSlice>,
-    health: &Health,
+    scope: &Scope,
 ) -> (Store<EndpointSlice>, Triggers<EndpointSlice>) {
     let owned = format!("{}={}", labels::MANAGED_BY, labels::OPERATOR);
     let selector = format!("{owned},{}=peer", labels::COMPONENT);
     let config = watcher::Config::default().labels(&selector);
-    watch(api, config, (trim_slice, |_| {}), health)
+    watch(api, config, (trim_slice, |_| {}), scope)
 }
 
 /// Of what a pod is made of only its node is read, and what its gate was told.
@@ -126,24 +129,24 @@ fn trim_slice(slice: &mut EndpointSlice) {
     }
 }
 
-/// Watches the clusters, and tells of each that is gone.
+/// Watches the clusters, and reports each that is gone.
 pub fn watch_clusters(
     api: Api<Guarded>,
     gone: UnboundedSender<Guarded>,
-    health: &Health,
+    scope: &Scope,
 ) -> (Store<Guarded>, Triggers<Guarded>) {
     let tell = move |cluster: &Guarded| {
         // The receiver is gone when the operator stops.
         drop(gone.send(cluster.clone()));
     };
-    watch(api, watcher::Config::default(), (|_| {}, tell), health)
+    watch(api, watcher::Config::default(), (|_| {}, tell), scope)
 }
 
 fn watch<K>(
     api: Api<K>,
     config: watcher::Config,
     (trim, gone): (fn(&mut K), impl Fn(&K) + Send + 'static),
-    health: &Health,
+    scope: &Scope,
 ) -> (Store<K>, Triggers<K>)
 where
     K: Resource<DynamicType = ()>
@@ -156,7 +159,7 @@ where
 {
     let writer = Writer::<K>::default();
     let store = writer.as_reader();
-    let cache = health.cache(K::kind(&()));
+    let cache = scope.cache(K::kind(&()));
     let stream = watcher(api, config)
         .default_backoff()
         .modify(move |object| {
@@ -170,21 +173,35 @@ where
                     gone(object);
                 }
             }
-            Err(_) => cache.fail(),
+            Err(error) => cache.fail(is_refused(error)),
         })
         .reflect(writer)
         .touched_objects();
-    (store, log_failures(stream).boxed())
+    let namespace = scope.namespace().to_owned();
+    (store, log_failures(stream, namespace).boxed())
+}
+
+/// The API server does not allow a watch, or does not know its kind: it will not fill by itself.
+fn is_refused(error: &watcher::Error) -> bool {
+    let code = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code,
+        _broken => return false,
+    };
+    matches!(code, 401 | 403 | 404)
 }
 
 /// A watch that fails is tried again, in its own time; that it fails must be seen. The controller never hears of it: it
 /// would hold back every other watch as well, for longer each time, and with them the caches that they fill.
 fn log_failures<K: Resource<DynamicType = ()>>(
     stream: impl Stream<Item = Result<K, watcher::Error>>,
+    namespace: String,
 ) -> impl Stream<Item = Result<K, watcher::Error>> {
-    stream.filter_map(|item| {
+    stream.filter_map(move |item| {
         if let Err(error) = &item {
-            tracing::warn!(kind = %K::kind(&()), %error, "watch failed, trying again");
+            tracing::warn!(kind = %K::kind(&()), namespace, %error, "watch failed, trying again");
         }
         futures::future::ready(item.ok().map(Ok))
     })
@@ -243,6 +260,18 @@ mod tests {
         );
     }
 
+    #[test]
+    fn only_what_the_api_server_says_is_a_refusal() {
+        let said = |code| {
+            let status = kube::core::Status::failure("no", "no").with_code(code);
+            watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()))
+        };
+        for (code, refused) in [(403, true), (404, true), (429, false), (500, false)] {
+            assert_eq!(is_refused(&said(code)), refused, "{code}");
+        }
+        assert!(!is_refused(&watcher::Error::NoResourceVersion));
+    }
+
     #[tokio::test]
     async fn a_watch_that_fails_is_no_news_to_the_controller() {
         let items = [
@@ -250,7 +279,9 @@ mod tests {
             Ok(Pod::default()),
             Err(watcher::Error::NoResourceVersion),
         ];
-        let heard: Vec<_> = log_failures(futures::stream::iter(items)).collect().await;
+        let heard: Vec<_> = log_failures(futures::stream::iter(items), String::new())
+            .collect()
+            .await;
         assert!(matches!(heard.as_slice(), [Ok(_)]), "{heard:?}");
     }
 }

@@ -7,12 +7,12 @@ pub mod observe;
 pub mod report;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::EtcdCluster;
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
-use plan::observed::Answer;
+use plan::observed::{Answer, may_rest};
 use plan::status::Outcome;
 use plan::{Decision, Observed, Step};
 use thiserror::Error;
@@ -23,7 +23,7 @@ use crate::context::Context;
 
 /// After a write the watch brings the news within milliseconds; this is how long we wait for it at most.
 const AFTER_A_WRITE: Duration = Duration::from_millis(20);
-/// Whoever was asked said to come again.
+/// The API server or etcd asked to retry later.
 const NOT_NOW: Duration = Duration::from_millis(250);
 /// A step that failed is tried again, but not at once.
 const AFTER_A_FAILURE: Duration = Duration::from_secs(5);
@@ -81,7 +81,9 @@ async fn look(cluster: &EtcdCluster, ctx: &Context) -> Result<Action, Error> {
     let pause = pause(&decision, &outcome).saturating_add(jitter(&observed, &decision));
     // Where a step is held back, the cluster is looked at all the same: another step may be due.
     let held = tried.held.min(plan::decision::SETTLED);
-    Ok(Action::requeue(pause.max(held)))
+    let (uid, generation) = (&observed.cluster.uid, observed.cluster.generation);
+    let waited = ctx.waits.note(uid, generation, &decision, Instant::now());
+    Ok(Action::requeue(pause.max(held).max(waited)))
 }
 
 /// A reconcile that could not end is tried again.
@@ -94,7 +96,7 @@ pub fn on_error(guarded: Arc<Guarded>, error: &Error, _: Arc<Context>) -> Action
         .unwrap_or_default()
         .to_owned();
     let pause = match error {
-        // Somebody wrote in between: the next look knows more.
+        // Another writer was faster: the next look knows more.
         Error::Status(kube::Error::Api(status)) if status.code == 409 => AFTER_A_WRITE,
         Error::Status(kube::Error::Api(status)) if status.code == 404 => AFTER_A_FAILURE,
         Error::Status(_) | Error::Caches(_) | Error::Render(_) => {
@@ -111,6 +113,8 @@ fn pause(decision: &Decision, outcome: &Outcome) -> Duration {
         Outcome::Done if decision.requeue.is_zero() => AFTER_A_WRITE,
         Outcome::Done => decision.requeue,
         Outcome::NotNow(_) => NOT_NOW,
+        // It is left alone for a while; the next look goes on with the rest.
+        Outcome::Failed(_) if may_rest(&decision.step) => NOT_NOW,
         Outcome::Failed(_) => AFTER_A_FAILURE,
         Outcome::Applied(attempts) if attempts.is_empty() => NOT_NOW,
         Outcome::Applied(attempts) => {
@@ -142,7 +146,7 @@ fn log(decision: &Decision, outcome: &Outcome) {
     match outcome {
         Outcome::Done => match decision.step {
             Step::Nothing | Step::Wait | Step::Refuse => {}
-            Step::Release
+            Step::RemoveFinalizer
             | Step::ApplyObjects(_)
             | Step::RestoreTemplate(_)
             | Step::Latch(_)
@@ -153,16 +157,18 @@ fn log(decision: &Decision, outcome: &Outcome) {
             | Step::MoveLeader { .. }
             | Step::RetireMember { .. }
             | Step::DeleteClaim { .. }
-            | Step::FreePod { .. }
+            | Step::StopPod { .. }
             | Step::Downgrade { .. }
             | Step::ExpandClaim { .. }
             | Step::OrphanPods { .. }
-            | Step::TellRemoved { .. }
-            | Step::Remind { .. }
+            | Step::MarkRemoved { .. }
+            | Step::RepeatGrant { .. }
             | Step::Compact { .. }
             | Step::Defragment { .. }
             | Step::Disarm { .. }
-            | Step::AddDebug { .. }
+            | Step::IssueCertificates(_)
+            | Step::RefreshCertificates { .. }
+            | Step::AddDebugContainer { .. }
             | Step::RemoveMember { .. } => {
                 tracing::info!(step, reason = %decision.reason, "{}", decision.why);
             }
@@ -186,7 +192,7 @@ fn name(step: &Step) -> &'static str {
         Step::Nothing => "Nothing",
         Step::Wait => "Wait",
         Step::Refuse => "Refuse",
-        Step::Release => "Release",
+        Step::RemoveFinalizer => "RemoveFinalizer",
         Step::ApplyObjects(_) => "ApplyObjects",
         Step::RestoreTemplate(_) => "RestoreTemplate",
         Step::Latch(_) => "Latch",
@@ -198,13 +204,15 @@ fn name(step: &Step) -> &'static str {
         Step::MoveLeader { .. } => "MoveLeader",
         Step::RetireMember { .. } => "RetireMember",
         Step::DeleteClaim { .. } => "DeleteClaim",
-        Step::FreePod { .. } => "FreePod",
+        Step::StopPod { .. } => "StopPod",
         Step::Downgrade { .. } => "Downgrade",
         Step::ExpandClaim { .. } => "ExpandClaim",
         Step::OrphanPods { .. } => "OrphanPods",
-        Step::TellRemoved { .. } => "TellRemoved",
-        Step::Remind { .. } => "Remind",
-        Step::AddDebug { .. } => "AddDebug",
+        Step::MarkRemoved { .. } => "MarkRemoved",
+        Step::RepeatGrant { .. } => "RepeatGrant",
+        Step::AddDebugContainer { .. } => "AddDebugContainer",
+        Step::IssueCertificates(_) => "IssueCertificates",
+        Step::RefreshCertificates { .. } => "RefreshCertificates",
         Step::Compact { .. } => "Compact",
         Step::Defragment { .. } => "Defragment",
         Step::Disarm { .. } => "Disarm",

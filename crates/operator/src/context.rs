@@ -4,19 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use etcd::{Connect, Pool, Target};
+use etcd::{Connect, Pool, Security, Target};
 use kube::Client;
 use kube::runtime::events::Recorder;
-use plan::Observed;
 use plan::observed::{Hash, Refusals, UpkeepTask, Vitals, Watch, Wish};
 use plan::status::Outcome;
+use plan::{Decision, Observed};
 
 use crate::backoff::Attempts;
 use crate::caches::Caches;
+use crate::certificates::vault::Vault;
+use crate::clock::Moment;
 use crate::health::Health;
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
 use crate::tasks::Tasks;
+use crate::waits::Waits;
 
 /// What every reconcile needs.
 pub struct Context {
@@ -32,6 +35,10 @@ pub struct Context {
     pub recorder: Recorder,
     /// Image that holds the agent.
     pub agent_image: String,
+    /// Domain of the Kubernetes cluster.
+    pub domain: String,
+    /// What the operator presents to members.
+    pub vault: Vault,
     /// What the objects of a cluster looked like when they were last found to be right.
     pub found_right: FoundRight,
     /// When the data of members was last compared.
@@ -40,18 +47,29 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// What was watched of members that do not keep up.
     pub watched: Watched,
-    /// Objects that were written in vain.
+    /// Objects that were written in vain, and steps that failed.
     pub refused: Refused,
-    /// What is told of the operator itself.
+    /// What is reported about the operator itself.
     pub health: Arc<Health>,
     /// How many clusters are looked at at once.
     pub lanes: Arc<Lanes>,
     /// Steps that were repeated, and what came of them.
     pub attempts: Attempts<Outcome>,
+    /// For how long clusters have been waiting for the same thing.
+    pub waits: Waits,
     /// Defragmentations and compactions under way, and the error of those that failed.
     pub upkeep: Tasks<UpkeepTask, Result<(), String>>,
     /// Comparisons of data under way, and the checksums that they found.
     pub hashing: Tasks<(), Vec<Hashed>>,
+}
+
+/// How a pod is reached, and how it is known that it is the one.
+#[derive(Clone, Debug)]
+pub struct Dial {
+    /// Where.
+    pub target: Target,
+    /// What we present, and the name that it must have a certificate for.
+    pub security: Security,
 }
 
 /// The checksum of a member: its ordinal, its ID and the checksum.
@@ -110,7 +128,7 @@ impl FoundRight {
 pub struct Compared(Mutex<BTreeMap<String, u64>>);
 
 impl Compared {
-    /// It is time. Whoever is seen for the first time waits for its next hour.
+    /// It is time. A cluster that is seen for the first time waits for its next hour.
     pub(crate) fn is_due(&self, uid: &str, hour: u64) -> bool {
         *self.lock().entry(uid.to_owned()).or_insert(hour) != hour
     }
@@ -154,30 +172,48 @@ impl Watched {
     }
 }
 
-/// How writes of objects were answered, by the UID of their cluster, where they are still not as they should be. Losing
-/// it costs one more try of each.
+/// How writes of objects were answered, by the UID of their cluster, where they are still not as they should be, and which
+/// steps failed. Losing it costs one more try of each.
 #[derive(Default)]
-pub struct Refused(Mutex<BTreeMap<String, Refusals>>);
+pub struct Refused(Mutex<BTreeMap<String, Answered>>);
+
+/// The pauses are kept by the clock on the wall, as everything that is decided on; so it is noticed when that was set.
+struct Answered {
+    refusals: Refusals,
+    at: Moment,
+}
 
 impl Refused {
     /// Puts what differs into the picture.
-    pub(crate) fn sort(&self, observed: &mut Observed, wishes: Vec<Wish>) {
+    pub(crate) fn sort(&self, observed: &mut Observed, wishes: Vec<Wish>, now: Moment) {
         let uid = observed.cluster.uid.clone();
         let mut all = self.lock();
-        let mut known = all.remove(&uid).unwrap_or_default();
+        let mut known = match all.remove(&uid) {
+            Some(Answered { mut refusals, at }) => {
+                refusals.shift(now.set_since(&at));
+                refusals
+            }
+            None => Refusals::default(),
+        };
         known.sort(observed, wishes);
         if known != Refusals::default() {
+            let known = Answered {
+                refusals: known,
+                at: now,
+            };
             all.insert(uid, known);
         }
     }
 
     /// Takes note of how a step went.
-    pub(crate) fn note(&self, observed: &Observed, outcome: &Outcome) {
-        if let Outcome::Applied(attempts) = outcome {
-            let mut all = self.lock();
-            let known = all.entry(observed.cluster.uid.clone()).or_default();
-            known.note(observed.now, attempts);
-        }
+    pub(crate) fn note(&self, observed: &Observed, decision: &Decision, outcome: &Outcome) {
+        let mut all = self.lock();
+        let known = all.entry(observed.cluster.uid.clone());
+        let known = known.or_insert_with(|| Answered {
+            refusals: Refusals::default(),
+            at: Moment::now(),
+        });
+        known.refusals.note_step(observed, decision, outcome);
     }
 
     /// Forgets every cluster that `keep` does not want kept.
@@ -185,7 +221,7 @@ impl Refused {
         self.lock().retain(|uid, _| keep(uid));
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Refusals>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Answered>> {
         // Nothing can be half done under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -193,7 +229,7 @@ impl Refused {
 
 impl Context {
     /// A member, through the pool.
-    pub fn member(&self, target: &Target) -> etcd::Member {
-        self.pool.member(target, etcd::Security::Plain)
+    pub fn member(&self, dial: &Dial) -> etcd::Member {
+        self.pool.member(&dial.target, &dial.security)
     }
 }

@@ -16,6 +16,8 @@ use kube::{Api, Client};
 use crate::clock;
 
 const NAME: &str = "etcd-operator";
+/// Conflicts in one attempt after which the next one is waited for.
+const CONFLICTS: u8 = 2;
 
 /// The times of an election.
 #[derive(Clone, Copy, Debug)]
@@ -145,35 +147,42 @@ impl Election {
         Ok(())
     }
 
+    /// A write that conflicts says only that something else wrote: who holds the lease is read again.
     async fn try_hold(&self) -> kube::Result<bool> {
-        let now = clock::now();
-        let written = match self.leases.get_opt(NAME).await? {
-            None => {
-                let lease = Lease {
-                    metadata: ObjectMeta {
-                        name: Some(NAME.to_owned()),
-                        ..ObjectMeta::default()
-                    },
-                    spec: Some(self.spec(None, now)),
-                };
-                self.leases.create(&PostParams::default(), &lease).await
-            }
-            Some(mut lease) => {
-                if !self.may_take(lease.spec.as_ref(), Instant::now()) {
-                    return Ok(false);
+        let mut conflicts = 0;
+        loop {
+            let written = match self.leases.get_opt(NAME).await? {
+                None => self.create().await,
+                Some(lease) if self.may_take(lease.spec.as_ref(), Instant::now()) => {
+                    self.replace(lease).await
                 }
-                lease.spec = Some(self.spec(lease.spec.as_ref(), now));
-                self.leases
-                    .replace(NAME, &PostParams::default(), &lease)
-                    .await
+                Some(_held) => return Ok(false),
+            };
+            match written {
+                Ok(_) => return Ok(true),
+                Err(kube::Error::Api(status)) if status.code == 409 && conflicts < CONFLICTS => {
+                    conflicts += 1;
+                }
+                Err(error) => return Err(error),
             }
-        };
-        match written {
-            Ok(_) => Ok(true),
-            // Another replica was faster.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-            Err(error) => Err(error),
         }
+    }
+
+    async fn create(&self) -> kube::Result<Lease> {
+        let lease = Lease {
+            metadata: ObjectMeta {
+                name: Some(NAME.to_owned()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(self.spec(None, clock::now())),
+        };
+        self.leases.create(&PostParams::default(), &lease).await
+    }
+
+    async fn replace(&self, mut lease: Lease) -> kube::Result<Lease> {
+        lease.spec = Some(self.spec(lease.spec.as_ref(), clock::now()));
+        let params = PostParams::default();
+        self.leases.replace(NAME, &params, &lease).await
     }
 
     fn spec(&self, old: Option<&LeaseSpec>, now: Timestamp) -> LeaseSpec {

@@ -4,6 +4,7 @@
 pub mod args;
 pub mod backoff;
 pub mod caches;
+pub mod certificates;
 pub mod clock;
 pub mod cluster;
 pub mod context;
@@ -18,3 +19,4 @@ pub mod reach;
 pub mod run;
 pub mod tasks;
 pub mod telemetry;
+pub mod waits;

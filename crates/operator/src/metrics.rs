@@ -1,5 +1,5 @@
 //! `/metrics`: the steps that were taken, and how every cluster is, as Prometheus reads it. Steps are counted; clusters
-//! are read from their caches when somebody asks, so that they cost nothing in between and never disagree with the status.
+//! are read from their caches on each scrape, so that they cost nothing in between and never disagree with the status.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -16,7 +16,7 @@ use crate::caches::Guarded;
 use crate::descriptors;
 use crate::health::{CacheState, Health};
 
-/// What is told to whoever asks.
+/// What `/metrics` reports.
 #[derive(Default)]
 pub struct Metrics {
     steps: Mutex<BTreeMap<Step, u64>>,
@@ -57,7 +57,7 @@ impl Metrics {
         *count = count.saturating_add(1);
     }
 
-    /// From now on these clusters are told of, too.
+    /// From now on these clusters are reported, too.
     pub(crate) fn watch(&self, clusters: Store<Guarded>) {
         lock(&self.clusters).push(clusters);
     }
@@ -125,6 +125,13 @@ fn of_the_process(text: &mut String, health: &Health) {
     tell(text, filled, &|state| Some(i64::from(state.filled)));
     tell(text, news, &|state| second(state.news));
     tell(text, failing, &|state| second(state.failing));
+    let readable = "etcd_operator_namespace_readable";
+    let help = "1 if everything in a watched namespace is known, 0 if its clusters are not looked at; all namespaces together have an empty name.";
+    head(text, readable, "gauge", help);
+    for (namespace, known) in health.scopes() {
+        let label = format!("namespace=\"{namespace}\"");
+        line(text, readable, &label, i64::from(known));
+    }
     let open = descriptors::count().and_then(|count| u64::try_from(count).ok());
     for (name, help, value) in [
         ("process_open_fds", "Descriptors that are open.", open),
@@ -260,7 +267,7 @@ mod tests {
         writer.apply_watcher_event(&watcher::Event::Apply(cluster));
         metrics.watch(writer.as_reader());
         let health = Health::default();
-        health.cache("Pod").hear(true);
+        health.scope(Some("prod")).cache("Pod").hear(true);
         let text = metrics.render(&health);
         let place = "namespace=\"prod\",name=\"db\"";
         for expected in [
@@ -271,11 +278,12 @@ mod tests {
             format!("etcd_cluster_healthy_voters{{{place}}} 2"),
             format!("etcd_cluster_unavailable_since_seconds{{{place}}} 7"),
             "etcd_operator_cache_filled{kind=\"Pod\"} 1".to_owned(),
+            "etcd_operator_namespace_readable{namespace=\"prod\"} 1".to_owned(),
         ] {
             assert!(text.lines().any(|line| line == expected), "{expected}\n{text}");
         }
-        // A family is told of once, with all that belongs to it behind it.
+        // A family is listed once, with all that belongs to it behind it.
         let types = text.lines().filter(|line| line.starts_with("# TYPE"));
-        assert_eq!(types.count(), 6 + FAMILIES.len());
+        assert_eq!(types.count(), 7 + FAMILIES.len());
     }
 }

@@ -13,17 +13,20 @@ use kube::runtime::controller::Config as ControllerConfig;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::args::Options;
 use crate::backoff::Attempts;
-use crate::caches::{self, Caches};
+use crate::caches::{self, Caches, Guarded};
+use crate::certificates::vault::Vault;
 use crate::context::{Compared, Context, FoundRight, Refused, Watched};
 use crate::deadline::DeadlineLayer;
 use crate::health::Health;
 use crate::lanes::Lanes;
 use crate::lease::Election;
 use crate::metrics::Metrics;
-use crate::{cluster, context, descriptors, probes, reach, telemetry};
+use crate::waits::Waits;
+use crate::{certificates, cluster, context, descriptors, probes, reach, telemetry};
 
 /// Between two attempts to reach the API server at the start.
 const RECONNECT: Duration = Duration::from_secs(2);
@@ -189,23 +192,29 @@ async fn control(
     namespace: Option<&str>,
     stop: impl Future<Output = ()> + Send + Sync + 'static,
 ) {
-    let (client, health) = (&shared.client, shared.health.as_ref());
-    let (tell_gone, mut gone) = tokio::sync::mpsc::unbounded_channel();
+    let (client, scope) = (&shared.client, shared.health.scope(namespace));
+    let scope = scope.as_ref();
+    let (tell_gone, gone) = tokio::sync::mpsc::unbounded_channel();
     let (clusters, cluster_events) =
-        caches::watch_clusters(caches::scoped(client, namespace), tell_gone, health);
+        caches::watch_clusters(caches::scoped(client, namespace), tell_gone, scope);
     let (statefulsets, statefulset_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {}, health);
+        caches::watch_owned(caches::scoped(client, namespace), |_| {}, scope);
     let (services, service_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {}, health);
+        caches::watch_owned(caches::scoped(client, namespace), |_| {}, scope);
     let (service_accounts, account_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {}, health);
+        caches::watch_owned(caches::scoped(client, namespace), |_| {}, scope);
     let (budgets, budget_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {}, health);
+        caches::watch_owned(caches::scoped(client, namespace), |_| {}, scope);
     let (claims, claim_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {}, health);
-    let (slices, slice_events) = caches::watch_slices(caches::scoped(client, namespace), health);
+        caches::watch_owned(caches::scoped(client, namespace), |_| {}, scope);
+    let (secrets, secret_events) = caches::watch_owned(
+        caches::scoped(client, namespace),
+        certificates::secrets::trim,
+        scope,
+    );
+    let (slices, slice_events) = caches::watch_slices(caches::scoped(client, namespace), scope);
     let (pods, pod_events) =
-        caches::watch_owned(caches::scoped(client, namespace), caches::trim_pod, health);
+        caches::watch_owned(caches::scoped(client, namespace), caches::trim_pod, scope);
     let caches = Caches {
         clusters: clusters.clone(),
         statefulsets,
@@ -213,21 +222,15 @@ async fn control(
         service_accounts,
         budgets,
         claims,
+        secrets,
         slices,
         pods,
         filled: tokio::sync::OnceCell::new(),
     };
     shared.metrics.watch(clusters.clone());
-    shared.health.work(clusters.clone());
+    scope.work(clusters.clone());
     let context = Arc::new(build_context(shared, options, caches));
-    let farewells = {
-        let context = Arc::clone(&context);
-        async move {
-            while let Some(cluster) = gone.recv().await {
-                cluster::farewell::farewell(&cluster, &context).await;
-            }
-        }
-    };
+    let farewells = farewells(gone, Arc::clone(&context));
     let sweeps = cluster::farewell::sweep_for_ever(Arc::clone(&context));
     let work = Controller::for_stream(cluster_events, clusters)
         .watches_stream(statefulset_events, |object| caches::owner_of(&object))
@@ -235,6 +238,7 @@ async fn control(
         .watches_stream(account_events, |object| caches::owner_of(&object))
         .watches_stream(budget_events, |object| caches::owner_of(&object))
         .watches_stream(claim_events, |object| caches::owner_of(&object))
+        .watches_stream(secret_events, |object| caches::owner_of(&object))
         .watches_stream(slice_events, |object| caches::owner_of(&object))
         .watches_stream(pod_events, |object| caches::owner_of(&object))
         // Without a bound of its own: looks share the places of all controllers.
@@ -247,6 +251,23 @@ async fn control(
         _done = work => {}
         () = sweeps => {}
     }
+}
+
+async fn farewells(mut gone: UnboundedReceiver<Guarded>, context: Arc<Context>) {
+    while let Some(cluster) = gone.recv().await {
+        cluster::farewell::farewell(&cluster, &context).await;
+    }
+}
+
+/// As it was said; else as the kubelet says it to this pod; else what nearly every cluster has.
+fn domain(options: &Options) -> String {
+    let said = options.cluster_domain.clone();
+    let found = || {
+        let file = std::fs::read_to_string("/etc/resolv.conf").ok()?;
+        certificates::domain_of(&file)
+    };
+    said.or_else(found)
+        .unwrap_or_else(|| "cluster.local".to_owned())
 }
 
 fn build_context(shared: &Shared, options: &Options, caches: Caches) -> Context {
@@ -262,6 +283,8 @@ fn build_context(shared: &Shared, options: &Options, caches: Caches) -> Context 
         connect: Arc::clone(&shared.connect),
         recorder: Recorder::new(shared.client.clone(), reporter),
         agent_image: options.agent_image.clone(),
+        domain: domain(options),
+        vault: Vault::default(),
         found_right: FoundRight::default(),
         compared: Compared::default(),
         watched: Watched::default(),
@@ -269,6 +292,7 @@ fn build_context(shared: &Shared, options: &Options, caches: Caches) -> Context 
         health: Arc::clone(&shared.health),
         lanes: Arc::clone(&shared.lanes),
         attempts: Attempts::default(),
+        waits: Waits::default(),
         upkeep: context::upkeep(),
         hashing: context::hashing(),
     }

@@ -4,31 +4,36 @@
 
 mod adopt;
 mod allowed;
+mod answers;
 mod bootstrap;
-pub(crate) mod claims;
+pub(crate) mod certificates;
+mod claims;
 pub(crate) mod corrupt;
+mod debug;
 pub(crate) mod hang;
+mod join;
+mod lost;
 pub(crate) mod maintain;
-pub(crate) mod membership;
-pub(crate) mod recover;
+mod membership;
+mod recall;
+mod recover;
 mod remind;
-pub(crate) mod replace;
+mod replace;
 mod resume;
-pub(crate) mod rollout;
-pub(crate) mod shrink;
+mod rollout;
+mod shrink;
 mod stop;
 mod storage;
-pub(crate) mod versions;
+mod versions;
+mod waiting;
 
 use api::Reason;
 
 pub use allowed::first_allowed;
 pub use claims::{Fate, fate};
 pub use corrupt::{Due, common_revision, compares, is_alike};
-pub(crate) use membership::describe;
 pub use recover::has_answers;
 pub use replace::is_awaited;
-pub use rollout::is_changing;
 
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{Answer, Observed, Process};
@@ -37,44 +42,63 @@ use crate::shape::{decide_shape, restoring};
 /// A rule answers, or leaves the question to the next.
 type Rule = fn(&Observed) -> Option<Decision>;
 
+/// Every entry says why it stands where it stands.
 const RULES: &[Rule] = &[
-    // An object that goes needs nothing from us: Kubernetes deletes what it owns.
+    // First: whatever else is wrong, nothing may be created for an object that is being deleted.
     deletion,
-    // Its owner asked for a pause.
+    // Before every rule that writes, `recall` and `adopt` included. After `deletion`: a pause must not keep an object whose
+    // finalizer nothing else takes off.
     paused,
-    // Nothing is formed from a spec that makes no sense. Once there is a cluster, what is in force takes its place.
-    nonsense,
-    // What an earlier object of this name left must be gone before ours can be told from it.
+    // Before anything is formed, because every rule below reads the spec. (Once there is a cluster, what is in force takes
+    // its place, and this rule is silent.)
+    invalid_spec,
+    // Before `foreign_objects`: these belong to another owner as well, but go by themselves, and no person is needed.
     former_objects,
-    // No cluster is formed around objects of another owner. One that has formed goes on without them.
+    // Before anything is recorded or written: a cluster that begins around objects of another owner cannot be taken back.
+    // (One that has formed goes on without them.)
     foreign_objects,
-    // What a lost status said of the data is written into it again before anything rests on it.
-    recall,
-    // What an earlier operator runs is known by what its members say.
+    // Before `adopt`, `stop`, `resume` and `bootstrap`: without the cluster ID and the fence that the claims record,
+    // they would begin beside data.
+    recall::recall,
+    // Before `objects`, which would write a StatefulSet whose members are not known yet.
     adopt::decide,
-    // Nothing is written to a StatefulSet that is on its way out.
+    // Before `objects`: what is written to a StatefulSet that is being deleted is lost with it.
     orphaned,
-    // Pods first: a member is added only for a pod that waits. What may not be written now holds up nothing below.
+    // Before the pods, which mount them. What is renewed in time comes later.
+    certificates::needed,
+    // Before everything that needs pods or volumes; and what is recorded (a fence, the lineage of the claims, a template)
+    // reaches the objects before any rule below rests on it. What may not be written now holds up nothing below.
     objects,
+    // After `objects`, which takes the pods away. Before the rest: at size 0 no quorum answers, and that is no fault.
     stop::decide,
-    // A spec that was mended before anything began reaches the pods that wait in vain.
+    // Before `resume` and `bootstrap`, which wait for these very pods.
     restart_unstarted,
-    // What was left of a cluster that lost its quorum lives on under another ID, which is the only way to get one.
+    // Before `resume` and `bootstrap`, which grant a start: none is granted to a pod that would listen on another scheme
+    // than its member is listed under.
+    certificates::recreated,
+    // Before `one_cluster`: the survivor of a recovery serves another cluster than is recorded, as it should.
     recover::complete,
-    // One cluster: two cluster IDs under one name are never sorted out silently.
+    // Before every rule that acts on members: each would act on one of the two clusters.
     one_cluster,
+    // Before `bootstrap`: data that was kept is taken over, and no cluster begins beside it.
     resume::decide,
+    // Before the members: until the cluster ID is recorded it always answers, so that all below may rest on that.
     bootstrap::decide,
-    // A single voter that is being defragmented is not missing.
+    // Before the members, whose rules would take the silence of a single voter for a loss of quorum.
     maintain::alone,
+    // After whatever must be known of the members. It disturbs none of them, so it waits for nothing else.
+    certificates::renew,
+    // After all that must hold before a member is touched. Its own table is in `cluster/membership.rs`.
     membership::decide,
-    // All is done but what cannot be written.
+    // Last: what cannot be written holds up nothing.
     unwritten,
 ];
 
-/// The next step: the first that a rule proposes and the invariants allow.
+/// The next step: the first that a rule proposes and the invariants allow. Each rule of this table is what those below
+/// rest on, so that a step of it that failed is waited for; in the table of the members it is passed over.
 pub fn decide(observed: &Observed) -> Decision {
     let answers = RULES.iter().filter_map(|rule| rule(observed));
+    let answers = answers.map(|decision| allowed::hold(observed, decision));
     let decision = first_allowed(observed, answers);
     let decision = decision.unwrap_or_else(|| settled(observed));
     remind::remind(observed, decision)
@@ -84,12 +108,12 @@ fn deletion(observed: &Observed) -> Option<Decision> {
     let cluster = &observed.cluster;
     cluster.deleting.then(|| {
         if cluster.held_by_predecessor {
-            let why = "taking off the finalizer that an earlier operator set";
-            Decision::act(Step::Release, Reason::Deleting, why)
+            let why = "removing the finalizer that a previous operator set";
+            Decision::act(Step::RemoveFinalizer, Reason::Deleting, why)
         } else {
             let mut decision = Decision::wait(
                 Reason::Deleting,
-                "Kubernetes deletes what the object owns",
+                "Kubernetes is deleting the objects that the EtcdCluster owns",
                 LATER,
             );
             decision.step = Step::Nothing;
@@ -102,13 +126,14 @@ fn deletion(observed: &Observed) -> Option<Decision> {
 /// that is recreated meanwhile would meet it. The trial goes on after the pause.
 fn paused(observed: &Observed) -> Option<Decision> {
     let why = format!(
-        "the annotation {} is set: nothing is changed until it is taken off",
+        "reconciliation is paused by the annotation {}: nothing is changed until it is removed",
         api::labels::PAUSED_ANNOTATION
     );
     let decision = match restoring(observed) {
         Some(shape) => {
-            let why =
-                format!("{why}; the StatefulSet gets back the template that the members run on");
+            let why = format!(
+                "{why}; the StatefulSet is set back to the pod template that the members run on"
+            );
             Decision::act(Step::RestoreTemplate(shape), Reason::Paused, why)
         }
         None => Decision {
@@ -122,31 +147,26 @@ fn paused(observed: &Observed) -> Option<Decision> {
     observed.cluster.paused.then_some(decision)
 }
 
-fn recall(observed: &Observed) -> Option<Decision> {
-    let cluster = &observed.cluster;
-    cluster.recalled.then(|| {
-        let why = "the status was wiped, or is older than the claims: what they say of the data is written into it again";
-        Decision::act(Step::Latch(cluster.latched.clone()), Reason::Resuming, why)
-    })
-}
-
 fn orphaned(observed: &Observed) -> Option<Decision> {
     observed.objects.set_terminating.then(|| {
-        let why = "the StatefulSet is being deleted and is made anew around its pods";
+        let why = "the StatefulSet is being deleted; it is recreated and adopts the running pods";
         Decision::wait(Reason::ApplyingObjects, why, SOON)
     })
 }
 
-fn nonsense(observed: &Observed) -> Option<Decision> {
+fn invalid_spec(observed: &Observed) -> Option<Decision> {
     let invalid = observed.cluster.intent.as_ref().err()?;
     Some(Decision::refuse(Reason::InvalidSpec, invalid.to_string()))
 }
 
 fn former_objects(observed: &Observed) -> Option<Decision> {
-    let first = observed.objects.former.first()?;
-    let why =
-        format!("{first} belongs to an earlier object of this name and is still being deleted");
-    Some(Decision::wait(Reason::FormerObject, why, SOON))
+    // Once there is a cluster, what is left of the former object is in no way any more.
+    let formed = observed.cluster.latched.cluster_id.is_some();
+    let first = observed.objects.former.first().filter(|_| !formed)?;
+    let why = format!(
+        "{first} belongs to a deleted EtcdCluster of the same name and is still terminating"
+    );
+    Some(Decision::wait(Reason::PreviousOwnerTerminating, why, SOON))
 }
 
 fn foreign_objects(observed: &Observed) -> Option<Decision> {
@@ -154,7 +174,7 @@ fn foreign_objects(observed: &Observed) -> Option<Decision> {
     (!foreign.is_empty()).then(|| {
         let names = foreign.join(", ");
         let why = format!(
-            "{names} belongs to another owner and is left alone: delete or rename it, or give the cluster another name"
+            "{names} has another owner and is left alone: delete or rename it, or give the EtcdCluster another name"
         );
         Decision::refuse(Reason::ForeignObject, why)
     })
@@ -180,17 +200,27 @@ fn restart_unstarted(observed: &Observed) -> Option<Decision> {
     if observed.cluster.latched.cluster_id.is_some() {
         return None;
     }
-    let (ordinal, pod) = observed
-        .pods
-        .iter()
-        .find(|(_, pod)| pod.outdated && !pod.terminating && pod.is_unstarted())?;
-    let step = Step::RestartPod {
-        ordinal: *ordinal,
-        uid: pod.uid.clone(),
-    };
-    let name = observed.member_name(*ordinal);
-    let why = format!("{name} was made before the spec was changed and is made anew");
-    Some(Decision::act(step, Reason::StartingPods, why))
+    let target = observed
+        .cluster
+        .target
+        .as_ref()
+        .map(|target| &target.template);
+    let written = observed.objects.template.as_ref() == target;
+    let pods = observed.pods.iter();
+    let old = pods.filter(|(_, pod)| {
+        // Whether it is outdated is known only once the StatefulSet controller has seen the new template.
+        let old = pod.outdated || (written && pod.transport != observed.transport());
+        old && !pod.terminating && pod.is_unstarted()
+    });
+    observed.first_awake(old.map(|(ordinal, pod)| {
+        let step = Step::RestartPod {
+            ordinal: *ordinal,
+            uid: pod.uid.clone(),
+        };
+        let name = observed.member_name(*ordinal);
+        let why = format!("{name} was created before the spec was changed and is recreated");
+        Decision::act(step, Reason::StartingPods, why)
+    }))
 }
 
 fn one_cluster(observed: &Observed) -> Option<Decision> {
@@ -209,10 +239,10 @@ fn one_cluster(observed: &Observed) -> Option<Decision> {
             .map(|other| (first.clone(), other.clone()))
     })?;
     let why = format!(
-        "two clusters under one name: {} says {:x}, {} says {:x}; nothing is changed until one of them is gone",
+        "two etcd clusters under one name: {} has cluster ID {:x}, {} has {:x}; nothing is changed until one of them is gone",
         first.1, first.0, other.1, other.0
     );
-    Some(Decision::refuse(Reason::VolumeHeld, why))
+    Some(Decision::refuse(Reason::VolumeRejected, why))
 }
 
 fn unwritten(observed: &Observed) -> Option<Decision> {
@@ -225,7 +255,7 @@ fn unwritten(observed: &Observed) -> Option<Decision> {
         let Answer::Later(words) = &refused.answer else {
             return None;
         };
-        Some(format!("{} is written in a moment: {words}", refused.wish))
+        Some(format!("{} is written shortly: {words}", refused.wish))
     })?;
     Some(Decision::wait(Reason::ApplyingObjects, later, SOON))
 }
@@ -235,23 +265,11 @@ fn settled(observed: &Observed) -> Decision {
     Decision {
         step: Step::Nothing,
         reason: Reason::AsExpected,
-        why: format!("{voters} healthy voters, as asked for"),
+        why: format!(
+            "{voters} healthy voters, as in the spec{}",
+            certificates::remark(observed)
+        ),
         requeue: SETTLED,
         forbidden: None,
-    }
-}
-
-/// How soon to look at a pod again that says nothing yet: often while it is young, for no watch tells
-/// when its agent begins to wait.
-fn patience(observed: &Observed, ordinal: u32) -> std::time::Duration {
-    let age = observed
-        .pods
-        .get(&ordinal)
-        .map(|pod| observed.now.duration_since(pod.created));
-    match age {
-        Some(age) if age.as_secs() < 30 => SOON,
-        Some(_) => LATER,
-        // The watch tells when a pod appears.
-        None => SETTLED,
     }
 }

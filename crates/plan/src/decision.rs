@@ -7,7 +7,7 @@ use gate::Grant;
 use manifests::Shape;
 
 use crate::invariants::Violation;
-use crate::observed::{Alarm, Latched, Told};
+use crate::observed::{Alarm, Latched, Refreshed, Told};
 
 /// One step. Each has one small executor; there is nothing else the operator can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +23,12 @@ pub enum Step {
     /// Only a person can go on; nothing is touched.
     Refuse,
     /// Take the predecessor's finalizer off an object that is being deleted.
-    Release,
+    RemoveFinalizer,
     /// Write the objects that are missing or differ.
     ApplyObjects(Shape),
     /// Bring the proven template back into the StatefulSet, and write nothing else.
     RestoreTemplate(Shape),
-    /// Write down what is about to be done, or has been found out for good.
+    /// Record what is about to be done, or has been found out for good.
     Latch(Latched),
     /// Let a pod through the gate.
     Grant {
@@ -62,7 +62,7 @@ pub enum Step {
         /// The wait that shows its data to be gone; looked at once more before the removal.
         nonce: String,
     },
-    /// Have a pod made anew, from the template of now.
+    /// Have a pod recreated, from the template of now.
     RestartPod {
         /// Its ordinal.
         ordinal: u32,
@@ -87,11 +87,11 @@ pub enum Step {
     DeleteClaim {
         /// Its ordinal.
         ordinal: u32,
-        /// UID of the claim that was written down; any other claim of that name is left alone.
+        /// UID of the claim that was recorded; any other claim of that name is left alone.
         uid: String,
     },
     /// Stop a pod for whose clients nothing is left to do: its member was removed, or its cluster has no quorum.
-    FreePod {
+    StopPod {
         /// Its ordinal.
         ordinal: u32,
         /// Its UID.
@@ -99,9 +99,9 @@ pub enum Step {
         /// Its node cannot be asked to stop it first.
         force: bool,
     },
-    /// Have etcd prepare its data for an older line, or stop that.
+    /// Have etcd prepare its data for an older minor version, or stop that.
     Downgrade {
-        /// The line; `None` stops it.
+        /// The minor version; `None` stops it.
         to: Option<u8>,
     },
     /// Ask for a larger volume.
@@ -113,13 +113,13 @@ pub enum Step {
         /// The size.
         size: String,
     },
-    /// Delete the StatefulSet and leave its pods running, so that it can be made anew with what cannot be changed.
+    /// Delete the StatefulSet and leave its pods running, so that it can be recreated with what cannot be changed.
     OrphanPods {
         /// UID of the StatefulSet.
         uid: String,
     },
     /// Tell a pod's agent that its volume holds data of members that were removed.
-    TellRemoved {
+    MarkRemoved {
         /// Ordinal of the pod.
         ordinal: u32,
         /// Its UID.
@@ -127,8 +127,8 @@ pub enum Step {
         /// The members.
         members: Vec<u64>,
     },
-    /// Tell a pod again of the grant that it carries.
-    Remind {
+    /// Annotate a pod again with the grant that it carries.
+    RepeatGrant {
         /// Ordinal of the pod.
         ordinal: u32,
         /// Its UID.
@@ -141,7 +141,7 @@ pub enum Step {
         /// The revision.
         revision: u64,
     },
-    /// Write the file of a member anew, without what is free in it.
+    /// Write the file of a member again, without what is free in it.
     Defragment {
         /// Its ID.
         id: u64,
@@ -153,13 +153,53 @@ pub enum Step {
         /// The alarm.
         alarm: Alarm,
     },
+    /// Issue certificates, and write them to their Secrets.
+    IssueCertificates(Issue),
+    /// Have the kubelet of a pod bring the certificates that were issued since the pod was made.
+    RefreshCertificates {
+        /// Ordinal of the pod.
+        ordinal: u32,
+        /// Its UID.
+        uid: String,
+        /// What is written on the pod.
+        refreshed: Refreshed,
+    },
     /// Put the container for debugging into a running pod.
-    AddDebug {
+    AddDebugContainer {
         /// Ordinal of the pod.
         ordinal: u32,
         /// Its UID.
         uid: String,
     },
+}
+
+/// Certificates that are to be issued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Issue {
+    /// A new authority for each plane.
+    pub authority: bool,
+    /// The certificates of the members.
+    pub members: bool,
+    /// The certificate for clients.
+    pub clients: bool,
+}
+
+impl Issue {
+    /// There is something to issue.
+    pub fn is_due(self) -> bool {
+        self != Self::default()
+    }
+
+    /// What is issued.
+    pub fn describe(self) -> String {
+        let all = [
+            (self.authority, "a new certificate authority"),
+            (self.members, "certificates for the members"),
+            (self.clients, "a certificate for clients"),
+        ];
+        let due = all.iter().filter(|(due, _)| *due);
+        due.map(|(_, what)| *what).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// A step, the reason for it, and when to look again if nothing happens before.
@@ -190,7 +230,7 @@ impl Forbidden {
     /// For the condition.
     pub fn tell(&self) -> String {
         format!(
-            "a step was not taken because it is not safe ({}): this is a bug in the operator, please report it with the line of its log that names the step; everything else goes on",
+            "a step was not taken because it is not safe ({}): this is a bug in the operator, please report it with the log entry that names the step; everything else continues",
             self.violation
         )
     }
@@ -198,7 +238,7 @@ impl Forbidden {
 
 /// A health round of a settled cluster.
 pub const SETTLED: Duration = Duration::from_secs(10);
-/// Something is expected within a moment, and no watch will tell.
+/// Something is expected within a moment, and no watch will report it.
 pub const SOON: Duration = Duration::from_millis(100);
 /// Something may take a while.
 pub const LATER: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Events: told once, when something changed.
+//! Events: emitted once, when something changed.
 
 use api::Reason;
 use api::v1alpha1::status::Phase;
@@ -45,7 +45,7 @@ pub fn decide_events(
         .collect()
 }
 
-/// Objects that cannot be written, each told when that begins.
+/// Objects that cannot be written, each reported when that begins.
 fn refused(observed: &Observed, attempts: &[Attempt]) -> Vec<Event> {
     let before = |wish: &Wish| {
         let mut known = observed.objects.refused.iter();
@@ -68,7 +68,7 @@ fn refused(observed: &Observed, attempts: &[Attempt]) -> Vec<Event> {
     .collect()
 }
 
-/// What is written down and worth telling: that the cluster of an earlier operator was taken over, and every step of a
+/// What is recorded and worth telling: that the cluster of an earlier operator was taken over, and every step of a
 /// recovery from lost quorum, for which a person should look.
 fn of_latch(decision: &Decision) -> Option<Event> {
     let told = matches!(decision.reason, Reason::Adopting | Reason::Recovering);
@@ -91,10 +91,10 @@ fn of_rollout(observed: &Observed, decision: &Decision) -> Option<Event> {
         return None;
     }
     let (reason, message) = if before == new.version {
-        let message = "every member was restarted on what is asked for".to_owned();
+        let message = "every member runs the new pod template".to_owned();
         (Reason::ClusterUpdated, message)
     } else {
-        let message = format!("every member runs on v{}, before on v{before}", new.version);
+        let message = format!("every member runs v{}, before v{before}", new.version);
         (Reason::ClusterUpgraded, message)
     };
     Some(Event {
@@ -104,10 +104,10 @@ fn of_rollout(observed: &Observed, decision: &Decision) -> Option<Event> {
     })
 }
 
-/// Somebody took a member away, and may not know what that does.
+/// A user removed a member, and may not know what that does.
 fn of_vanished(decision: &Decision) -> Option<Event> {
     let told = decision.reason == Reason::ReplacingMember;
-    (told && matches!(decision.step, Step::TellRemoved { .. })).then(|| Event {
+    (told && matches!(decision.step, Step::MarkRemoved { .. })).then(|| Event {
         reason: Reason::MemberRemoved,
         message: decision.why.clone(),
         warning: true,
@@ -133,12 +133,12 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         }
         Step::Grant { ordinal, grant, .. } => {
             let what = match grant.action {
-                gate::Action::Bootstrap { .. } => "founds the cluster",
+                gate::Action::Bootstrap { .. } => "bootstraps the cluster",
                 gate::Action::Join { .. } => "starts as a learner",
-                gate::Action::Resume { .. } => "resumes on the data it kept",
-                gate::Action::Recover { .. } => "founds another cluster on the data it kept",
+                gate::Action::Resume { .. } => "resumes on its retained data",
+                gate::Action::Recover { .. } => "starts a new cluster from its data",
             };
-            (Reason::MemberGranted, format!("{} {what}", name(ordinal)))
+            (Reason::MemberAdmitted, format!("{} {what}", name(ordinal)))
         }
         Step::RestartPod { ordinal, uid } => return Some(restarted(observed, *ordinal, uid)),
         Step::Downgrade { to: Some(to) } => (
@@ -148,21 +148,26 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         Step::Defragment { .. } | Step::Compact { .. } | Step::Disarm { .. } => {
             return of_upkeep(observed, step);
         }
+        Step::IssueCertificates(issue) => (
+            Reason::CertificatesIssued,
+            format!("issued {}", issue.describe()),
+        ),
         Step::Nothing
         | Step::Wait
         | Step::Refuse
-        | Step::Release
+        | Step::RemoveFinalizer
         | Step::ApplyObjects(_)
         | Step::RestoreTemplate(_)
         | Step::MoveLeader { .. }
         | Step::DeleteClaim { .. }
-        | Step::FreePod { .. }
+        | Step::StopPod { .. }
         | Step::Downgrade { to: None }
         | Step::ExpandClaim { .. }
         | Step::OrphanPods { .. }
-        | Step::TellRemoved { .. }
-        | Step::Remind { .. }
-        | Step::AddDebug { .. }
+        | Step::MarkRemoved { .. }
+        | Step::RepeatGrant { .. }
+        | Step::RefreshCertificates { .. }
+        | Step::AddDebugContainer { .. }
         | Step::Latch(_) => return None,
     };
     Some(Event {
@@ -175,7 +180,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
 /// Who was removed, and what it had lost.
 fn lost(observed: &Observed, ordinal: u32, id: u64) -> String {
     let name = observed.member_name(ordinal);
-    match observed.blank(ordinal) {
+    match observed.needs_new_member(ordinal) {
         Some(report) => {
             let lost = what_is_lost(report.state);
             format!("removed {name} ({id:x}), which {lost}")
@@ -204,7 +209,7 @@ fn defragmented(observed: &Observed, ordinal: u32) -> (Reason, String) {
 }
 
 fn compacted(revision: u64) -> (Reason, String) {
-    let message = format!("forgot what is older than revision {revision}, to make room");
+    let message = format!("compacted revisions below {revision} to free space");
     (Reason::HistoryCompacted, message)
 }
 
@@ -215,10 +220,10 @@ fn of_upkeep(observed: &Observed, step: &Step) -> Option<Event> {
         Step::Compact { revision } => compacted(*revision),
         Step::Disarm { alarm } => {
             let what = match alarm.kind {
-                AlarmKind::NoSpace => "NOSPACE: every database has room again",
-                AlarmKind::Corrupt => "CORRUPT: the data of every voter is alike",
+                AlarmKind::NoSpace => "NOSPACE: every database has free space again",
+                AlarmKind::Corrupt => "CORRUPT: the data of all voters is consistent",
             };
-            (Reason::AlarmDisarmed, format!("took back the alarm {what}"))
+            (Reason::AlarmDisarmed, format!("disarmed the alarm {what}"))
         }
         _other => return None,
     };
@@ -236,7 +241,7 @@ fn restarted(observed: &Observed, ordinal: u32, uid: &str) -> Event {
     let hung = &observed.cluster.latched.hung;
     match stall.filter(|_| hung.iter().any(|intent| intent.pod_uid == uid)) {
         Some(stall) => Event {
-            reason: Reason::MemberHangs,
+            reason: Reason::MemberStalled,
             message: format!(
                 "restarted {name}, which did not keep up: {}",
                 stall.describe(observed.now)
@@ -245,7 +250,7 @@ fn restarted(observed: &Observed, ordinal: u32, uid: &str) -> Event {
         },
         None => Event {
             reason: Reason::MemberRestarted,
-            message: format!("restarted {name} on another template"),
+            message: format!("restarted {name} on the new template"),
             warning: false,
         },
     }
@@ -255,7 +260,7 @@ fn restarted(observed: &Observed, ordinal: u32, uid: &str) -> Event {
 fn removed(observed: &Observed, ordinal: u32, id: u64) -> String {
     let mut leaving = observed.leaving().filter(|l| l.ordinal == ordinal);
     let why = leaving.find_map(|leaving| leaving.intent.replaced.clone());
-    let why = why.unwrap_or_else(|| "fewer are asked for".to_owned());
+    let why = why.unwrap_or_else(|| "spec.size was reduced".to_owned());
     format!("removed {} ({id:x}): {why}", observed.member_name(ordinal))
 }
 
@@ -269,7 +274,7 @@ fn of_phase(
         Phase::Running => match old {
             Some(Phase::Failed | Phase::Recovering) => (Reason::ClusterRecovered, false),
             Some(Phase::Scaling) => (Reason::ClusterScaled, false),
-            // What ends a rollout is told when it is written down.
+            // What ends a rollout is reported when it is recorded.
             Some(Phase::Upgrading) => return None,
             _begins if is_new(observed) => (Reason::ClusterCreated, false),
             _begins => (Reason::ClusterStarted, false),
@@ -284,7 +289,7 @@ fn of_phase(
         | Phase::Restoring => return None,
     };
     let resumed = if reason == Reason::ClusterCreated && observed.cluster.latched.resumed {
-        ", on the data that was kept"
+        ", on the retained data"
     } else {
         ""
     };

@@ -1,7 +1,8 @@
-//! What must hold for a step, whoever proposed it. Checked once more before every act: a violation is
+//! What must hold for a step, whichever rule proposed it. Checked once more before every act: a violation is
 //! a bug in the rules, is not carried out, and is shouted about. Written from the invariants'
 //! sentences, not from the rules, so that a mistake has to be made twice.
 
+mod certificates;
 mod change;
 mod claims;
 mod departed;
@@ -34,64 +35,74 @@ pub enum Violation {
     #[error("invariant 1: the member list would change while a grant is open")]
     OpenGrant,
     /// Invariant 2.
-    #[error("invariant 2: a bootstrap that was not written down first, or a second one")]
+    #[error("invariant 2: a bootstrap that was not recorded first, or a second bootstrap")]
     SecondBootstrap,
     /// Invariant 2.
-    #[error("invariant 2: clients would be let in before the cluster ID is latched")]
+    #[error("invariant 2: clients would be served before the cluster ID is recorded")]
     ClientsTooEarly,
     /// Invariant 3.
-    #[error("invariant 3: a grant that is not for this very wait")]
+    #[error("invariant 3: a grant that is not for the current wait of this pod")]
     NotThisWait,
     /// Invariant 3.
     #[error("invariant 3: a member ID that may have been granted before")]
     GrantedBefore,
     /// Invariant 3.
-    #[error("invariant 3: the grant does not say what the member list says")]
+    #[error("invariant 3: the grant does not match the member list")]
     WrongMemberList,
     /// Invariant 4.
-    #[error("invariant 4: a learner too many, or a promotion too early")]
+    #[error("invariant 4: too many learners, or a promotion too early")]
     Learner,
     /// Invariant 1.
-    #[error("invariant 1: nobody asked for this member to leave")]
+    #[error(
+        "invariant 1: neither the spec nor a recorded reason asks for this member to be removed"
+    )]
     NotAskedFor,
     /// Invariant 5.
-    #[error("invariant 5: data would go before its member, or without it")]
+    #[error("invariant 5: data would be deleted before its member is removed")]
     DataBeforeMember,
     /// Invariant 6.
-    #[error("invariant 6: what lies on the volume may be the last copy")]
+    #[error("invariant 6: the volume may have the last copy of the data")]
     LastCopy,
     /// Invariant 7.
     #[error("invariant 7: the step rests on a fact that could not be read")]
     Unknown,
     /// Invariant 10.
-    #[error("invariant 10: members would be more than one line of etcd apart, or above their data")]
+    #[error(
+        "invariant 10: members would be more than one minor version apart, or newer than their data allows"
+    )]
     Line,
     /// Invariant 9.
-    #[error("invariant 9: a template that no member has tried would reach others")]
+    #[error("invariant 9: an untried template would reach more than one member")]
     Unproven,
     /// Invariant 11.
-    #[error("invariant 11: history that is kept would be forgotten")]
+    #[error("invariant 11: revisions that must be kept would be compacted")]
     History,
     /// Invariant 11.
     #[error(
-        "invariant 11: a member would be defragmented unannounced, or while something is under way"
+        "invariant 11: a member would be defragmented without a record, or during another change"
     )]
     Busy,
     /// Invariant 11.
-    #[error("invariant 11: an alarm would go before its cause")]
+    #[error("invariant 11: an alarm would be disarmed before its cause is gone")]
     Cause,
+    /// Invariant 12.
+    #[error(
+        "invariant 12: members would speak another scheme than they are listed under, or trust another authority than the others"
+    )]
+    Transport,
     /// The memory would forget what it must keep.
-    #[error("invariant 2: a latched fact would change")]
+    #[error("invariant 2: a recorded fact would change")]
     Forgets,
 }
 
 /// May this step be taken?
 pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
     match step {
-        Step::Nothing | Step::Wait | Step::Refuse | Step::Release => Ok(()),
+        Step::Nothing | Step::Wait | Step::Refuse | Step::RemoveFinalizer => Ok(()),
         Step::ApplyObjects(shape) => {
             let formed = observed.cluster.latched.cluster_id.is_some();
             ensure(formed || !shape.client_service, Violation::ClientsTooEarly)?;
+            certificates::check_template(observed, shape.template)?;
             change::check_template(observed, shape.template)
         }
         Step::RestoreTemplate(shape) => change::check_restore(observed, shape.template),
@@ -107,6 +118,7 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
                 grant.nonce == report.nonce && *pod_uid == pod.uid,
                 Violation::NotThisWait,
             )?;
+            certificates::check_grant(observed, pod)?;
             check_grant(observed, (*ordinal, pod), &grant.action)
         }
         Step::AddLearner { ordinal, peer_url } => check_add(observed, *ordinal, peer_url),
@@ -117,16 +129,15 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
             change::check_expand(observed, *ordinal, uid, size)
         }
         Step::OrphanPods { uid } => change::check_orphan(observed, uid),
-        Step::TellRemoved {
+        Step::MarkRemoved {
             ordinal,
             uid,
             members,
         } => change::check_told(observed, *ordinal, uid, members),
-        Step::AddDebug { ordinal, uid } => {
-            let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
-            ensure(pod.uid == *uid, Violation::Unknown)
-        }
-        Step::Remind { ordinal, uid, .. } => {
+        Step::AddDebugContainer { ordinal, uid }
+        | Step::RefreshCertificates { ordinal, uid, .. } => check_pod(observed, *ordinal, uid),
+        Step::IssueCertificates(issue) => certificates::check_issue(observed, issue.authority),
+        Step::RepeatGrant { ordinal, uid, .. } => {
             let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
             let waits = pod.uid == *uid && facts::is_granted(pod);
             ensure(waits, Violation::NotThisWait)
@@ -136,7 +147,7 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         Step::Disarm { alarm } => maintain::check_disarm(observed, *alarm),
         Step::MoveLeader { to, .. } => check_heir(observed, *to),
         Step::RetireMember { id, ordinal } => check_retire(observed, *id, *ordinal),
-        Step::FreePod {
+        Step::StopPod {
             ordinal,
             uid,
             force,
@@ -144,6 +155,12 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         Step::DeleteClaim { ordinal, uid } => check_delete(observed, *ordinal, uid),
         Step::RemoveMember { id, ordinal, nonce } => check_remove(observed, *id, *ordinal, nonce),
     }
+}
+
+/// The pod is the one that was seen.
+fn check_pod(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Violation> {
+    let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
+    ensure(pod.uid == uid, Violation::Unknown)
 }
 
 fn ensure(holds: bool, otherwise: Violation) -> Result<(), Violation> {
@@ -156,6 +173,7 @@ fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     if old.ending && !new.ending {
         return change::check_end(observed, new);
     }
+    certificates::check_latch(observed, new)?;
     stranger::check_latch(observed, new)?;
     change::check_ending(observed, new)?;
     maintain::check_written(observed, new)?;
@@ -163,6 +181,7 @@ fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     claims::check_written(observed, new)?;
     change::check_proof(observed, new)?;
     change::check_lines(observed, new)?;
+    change::check_resumed(observed, new)?;
     change::check_trial(observed, new)?;
     recover::check_latch(observed, new)?;
     if old.recovery.is_some() && new.recovery.is_none() {
@@ -172,7 +191,7 @@ fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
         old.cluster_id.is_none() || old.cluster_id == new.cluster_id,
         Violation::Forgets,
     )?;
-    // Another member may found the cluster only in another life.
+    // Another member may bootstrap the cluster only in another incarnation.
     let same = old.bootstrap.is_none() || old.bootstrap == new.bootstrap;
     ensure(
         same || new.incarnation > old.incarnation,
@@ -192,7 +211,7 @@ fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
         .try_for_each(|join| check_join(observed, join))
 }
 
-/// A wait may be written down only while it stands and no member is listed for it: otherwise an ID that was
+/// A wait may be recorded only while it stands and no member is listed for it: otherwise an ID that was
 /// granted to an earlier wait would be granted again.
 fn check_join(observed: &Observed, join: &JoinIntent) -> Result<(), Violation> {
     ensure(observed.etcd.members.is_some(), Violation::Unknown)?;
@@ -368,12 +387,13 @@ fn check_remove(observed: &Observed, id: u64, ordinal: u32, nonce: &str) -> Resu
 
 fn check_heir(observed: &Observed, to: u64) -> Result<(), Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
-    let heir = list
+    let transferee = list
         .voters()
         .find(|voter| voter.id == to)
         .ok_or(Violation::Learner)?;
-    let healthy = facts::is_healthy(observed, list, heir);
-    ensure(healthy, Violation::Quorum)
+    let healthy = facts::is_healthy(observed, list, transferee);
+    let stays = !facts::is_away(observed, transferee);
+    ensure(healthy && stays, Violation::Quorum)
 }
 
 fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violation> {
@@ -397,7 +417,7 @@ fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violat
     let dead = replace::is_dead(observed, ordinal);
     let mut open = facts::open_grants(observed).filter(|open| !(dead && *open == ordinal));
     ensure(open.next().is_none(), Violation::OpenGrant)?;
-    // Of those who stay everybody is well; who is dead and not asked for either does not stay.
+    // Every member that stays is well; one that is dead and not asked for does not stay either.
     let dead = |voter: &Member| {
         let superfluous = observed.ordinal_of(voter).filter(|n| *n >= size);
         superfluous.is_some_and(|n| replace::is_dead(observed, n))
@@ -412,7 +432,7 @@ fn check_retire(observed: &Observed, id: u64, ordinal: u32) -> Result<(), Violat
     ensure(list.voters().any(|voter| voter.id != id), Violation::Quorum)
 }
 
-/// Data goes after its member, and only the data that was written down.
+/// Data goes after its member, and only the data that was recorded.
 fn check_delete(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Violation> {
     if observed.cluster.latched.ending {
         let claim = observed.claims.get(&ordinal).ok_or(Violation::Unknown)?;

@@ -1,10 +1,10 @@
 //! Room 3, judgement. From what was observed to one next step and the reason for it; from the same
-//! facts to the status that tells a person. No IO, no clock, no randomness, no logging: whatever
+//! facts to the status that a user reads. No IO, no clock, no randomness, no logging: whatever
 //! happens in production can be put into an [`Observed`] and tried here.
 //!
 //! The story: [`observed`] is what we may know, [`target`] what to run next, [`shape`] how much of the cluster should exist,
 //! [`cluster::decide`] the ordered table of rules, [`decision`] what can come out of it,
-//! [`invariants`] what must hold for any step whoever proposed it, [`status`] and [`events`] what users see.
+//! [`invariants`] what must hold for any step, whichever rule proposed it, [`status`] and [`events`] what users see.
 
 pub mod cluster;
 pub mod decision;

@@ -1,40 +1,61 @@
 //! What we may know about a cluster at one moment: one plain value. A fact that could not be read is
 //! `Unknown`, never a guess.
 
-mod blank;
-mod home;
+mod certificates;
+mod change;
+mod describe;
+mod disturbance;
+mod failed;
 mod id;
 mod joining;
 mod leaving;
 mod memory;
+mod node_binding;
 mod objects;
+mod pod;
+mod recorded;
+mod recreated;
 mod refused;
 mod space;
+mod spare;
 mod stall;
 mod stranger;
 mod told;
+mod unavailable;
+mod unusable;
 mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::intent::InvalidSpec;
 use api::v1alpha1::status::{
-    BootstrapIntent, HangIntent, JoinIntent, KnownVoter, RecoveryIntent, RetireIntent, TrialIntent,
+    BootstrapIntent, HangIntent, JoinIntent, KnownVoter, RecoveryIntent, RetireIntent,
 };
-use api::{ClusterIntent, EtcdVersion, Lineage, names};
+use api::{ClusterIntent, EtcdVersion, Lineage, Transport, names};
 use gate::{Grant, Report};
 use jiff::Timestamp;
 
-pub(crate) use blank::what_is_lost;
-pub use home::{Home, NodeState};
+pub(crate) use certificates::is_due;
+pub use certificates::{Certificates, Issued, Refreshed};
+pub(crate) use describe::describe;
+pub use disturbance::Disturbance;
+pub(crate) use failed::Failures;
+pub use failed::{FailedStep, may_rest};
 pub use id::{format_id, parse_id};
 pub use joining::Joining;
 pub use leaving::Leaving;
+pub(crate) use leaving::NO_MEMBER;
+pub use node_binding::{NodeBinding, NodeState};
 pub use objects::Objects;
+pub(crate) use recorded::Recorded;
+pub use recreated::Recreated;
+pub(crate) use recreated::Restarts;
 pub use refused::{Answer, Attempt, Refusals, Refused, Wish};
 pub use space::{Alarm, AlarmKind, Hash, Space};
+pub(crate) use spare::MAX_LAG;
 pub use stall::{Stall, Vitals, Watch, Writes, doubts};
 pub use told::Told;
+pub(crate) use unusable::what_is_lost;
 pub use upkeep::{Upkeep, UpkeepTask};
 
 use crate::target::Target;
@@ -56,9 +77,17 @@ pub struct Observed {
     /// Pods by ordinal.
     pub pods: BTreeMap<u32, Pod>,
     /// The nodes that members depend on, by ordinal; asked for where nothing answers, absent where nothing is known.
-    pub homes: BTreeMap<u32, Home>,
+    pub node_bindings: BTreeMap<u32, NodeBinding>,
     /// What etcd says of itself.
     pub etcd: Etcd,
+    /// What the Secrets of certificates say of themselves.
+    pub certificates: Certificates,
+    /// Steps that failed.
+    pub failed: Vec<FailedStep>,
+    /// Pods that were recreated without a quorum and still run nothing, by ordinal.
+    pub recreated: BTreeMap<u32, Recreated>,
+    /// When the indexes of voters were last recorded, as far as is known.
+    pub indexes_recorded: Option<Timestamp>,
 }
 
 /// The custom resource.
@@ -81,23 +110,23 @@ pub struct Cluster {
     /// Its owner asked to go on with what is left of this cluster.
     pub recover: Option<u64>,
     /// No quorum has served since.
-    pub dark_since: Option<Timestamp>,
+    pub unavailable_since: Option<Timestamp>,
     /// What it asks for; once there is a cluster, what is in force while its spec makes no sense.
     pub intent: Result<ClusterIntent, InvalidSpec>,
     /// What to run next on the way to it; `None` while it makes no sense.
     pub target: Option<Target>,
-    /// What was written down before a side effect.
+    /// What was recorded before a side effect.
     pub latched: Latched,
-    /// The status says less than that: it was wiped or is an older one, and the claims told the rest.
+    /// The status says less than that: it was wiped or is an older one, and the rest came from the claims.
     pub recalled: bool,
 }
 
 /// The part of the status that is memory, not report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latched {
-    /// Life of the data, from 1.
+    /// Incarnation of the data, from 1.
     pub incarnation: u64,
-    /// Who may found the cluster.
+    /// The member that may bootstrap the cluster.
     pub bootstrap: Option<BootstrapIntent>,
     /// Who may join.
     pub joins: Vec<JoinIntent>,
@@ -111,28 +140,27 @@ pub struct Latched {
     pub cluster_id: Option<u64>,
     /// The data was taken over from an earlier object.
     pub resumed: bool,
+    /// Which planes of the members speak TLS; `None` before that is settled, and where an earlier release formed the cluster,
+    /// which was plaintext then.
+    pub transport: Option<Transport>,
     /// Pods in force.
     pub replicas: Option<u32>,
     /// The template that members are known to run on.
     pub proven: Option<Proven>,
-    /// Who tries another one.
-    pub trial: Option<TrialIntent>,
-    /// Oldest line of etcd whose entries may still be in the logs; `None` when that is not known.
+    /// What members are disturbed for.
+    pub disturbance: Option<Disturbance>,
+    /// Oldest minor version of etcd whose entries may still be in the logs; `None` when that is not known.
     pub log_line: Option<u8>,
-    /// Members are made to take a snapshot, so that nothing older is left in the logs.
-    pub renewing: bool,
     /// Size in bytes that every volume has reached.
     pub storage: Option<u64>,
     /// The data is being deleted, by the owner's policy.
     pub ending: bool,
-    /// Data of an earlier life than this is held back.
+    /// Data of an earlier incarnation than this is held back.
     pub fence: Option<u64>,
     /// A recovery from lost quorum is under way.
     pub recovery: Option<RecoveryIntent>,
     /// Revision up to which we compacted last.
     pub compacted: Option<u64>,
-    /// Who is being defragmented.
-    pub defragmenting: Option<String>,
     /// Who was restarted because it hung.
     pub hung: Vec<HangIntent>,
 }
@@ -180,7 +208,7 @@ pub struct Pod {
     pub uid: String,
     /// When it was made.
     pub created: Timestamp,
-    /// The name servers were told of its address.
+    /// Its address is published to DNS.
     pub resolvable: bool,
     /// It has a node.
     pub scheduled: bool,
@@ -196,15 +224,19 @@ pub struct Pod {
     pub outdated: bool,
     /// Hash of the template it was made from; empty for what an earlier operator left.
     pub template: String,
+    /// Which of its planes speak TLS.
+    pub transport: Transport,
+    /// The certificates that the kubelet was told to bring into it, and when.
+    pub refreshed: Option<Refreshed>,
     /// It has the container for debugging.
     pub debug: bool,
-    /// Members whose data its agent was told never to read again.
+    /// Members whose data its agent must never read again, as annotated on the pod.
     pub told_removed: Vec<u64>,
     /// The grant it carries.
     pub grant: Option<Grant>,
-    /// When it was told of it.
+    /// When the pod was last annotated with it.
     pub told: Option<Told>,
-    /// Data of an earlier life than this is held back in it.
+    /// Data of an earlier incarnation than this is held back in it.
     pub fence: Option<u64>,
     /// What runs in it.
     pub process: Process,
@@ -219,10 +251,12 @@ pub struct Pod {
 /// What runs in a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// Nobody answered.
+    /// No answer came.
     Unknown,
     /// The agent waits at the gate.
     Held(Report),
+    /// It answers, and does not accept our certificate, or we do not accept its own; why. Nothing else is known of it.
+    Refusing(String),
     /// etcd runs, but does not serve clients.
     Starting,
     /// etcd serves.
@@ -250,9 +284,9 @@ pub struct Serving {
     pub view: Option<BTreeSet<u64>>,
     /// It answered a linearizable read, where that was asked.
     pub reads: Option<bool>,
-    /// Line of etcd whose format its data has; `None` where it does not say (3.5).
+    /// Minor version of etcd whose format its data has; `None` where it does not say (3.5).
     pub storage: Option<u8>,
-    /// Line of etcd that a downgrade under way aims at.
+    /// Minor version of etcd that a downgrade under way aims at.
     pub downgrade: Option<u8>,
     /// How large its database is.
     pub space: Space,
@@ -263,7 +297,7 @@ pub struct Serving {
 /// What etcd says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Etcd {
-    /// The member list, confirmed by a quorum; `None` when nobody could give it.
+    /// The member list, confirmed by a quorum; `None` when no member could give it.
     pub members: Option<MemberList>,
     /// A long call of this operator to its members.
     pub upkeep: Option<Upkeep>,
@@ -315,43 +349,11 @@ pub fn quorum(voters: usize) -> usize {
     voters / 2 + 1
 }
 
-impl Pod {
-    /// The report of an agent that waits.
-    pub fn held(&self) -> Option<&Report> {
-        match &self.process {
-            Process::Held(report) => Some(report),
-            Process::Unknown | Process::Starting | Process::Serving(_) => None,
-        }
-    }
-
-    /// The member that serves.
-    pub fn serving(&self) -> Option<&Serving> {
-        match &self.process {
-            Process::Serving(serving) => Some(serving),
-            Process::Unknown | Process::Starting | Process::Held(_) => None,
-        }
-    }
-
-    /// Kubernetes says that its container cannot start, and nobody answers from it.
-    pub fn runs_nothing(&self) -> bool {
-        self.problem.is_some() && self.process == Process::Unknown
-    }
-
-    /// Nothing of etcd runs in it, and it was never let through. One that merely does not answer may well run: on data
-    /// of its own etcd starts without a grant.
-    pub fn is_unstarted(&self) -> bool {
-        match &self.process {
-            Process::Unknown => self.runs_nothing() && self.grant.is_none(),
-            Process::Held(_) => self.grant.is_none(),
-            Process::Starting | Process::Serving(_) => false,
-        }
-    }
-}
-
 impl Observed {
     /// Peer URL of an ordinal.
     pub fn peer_url(&self, ordinal: u32) -> String {
-        names::peer_url(&self.cluster.name, &self.cluster.namespace, ordinal)
+        let scheme = self.transport().peer.scheme();
+        names::peer_url(scheme, &self.cluster.name, &self.cluster.namespace, ordinal)
     }
 
     /// Name of the member of an ordinal.
@@ -408,7 +410,8 @@ impl Observed {
     }
 
     /// Others find the pod by its name. A name that is asked for too early is remembered as absent, and a member that
-    /// joins then waits half a minute for it. Should nobody publish addresses where we look, age has to do.
+    /// joins then waits half a minute for it. Where addresses are not published in an object that we read, the age of
+    /// the pod has to do.
     pub fn can_be_found(&self, pod: &Pod) -> bool {
         pod.resolvable || self.now.duration_since(pod.created).as_secs() >= FOUND_BY_NOW
     }
@@ -445,7 +448,7 @@ impl Observed {
         })
     }
 
-    /// This wait was written down before a member was added for it, and the member that is listed was not
+    /// This wait was recorded before a member was added for it, and the member that is listed was not
     /// granted to an earlier wait.
     pub fn may_join(&self, ordinal: u32, pod: &Pod, report: &Report) -> bool {
         let name = self.member_name(ordinal);

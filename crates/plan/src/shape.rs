@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use manifests::{Shape, Template};
 
-use crate::cluster::claims::is_of_removed;
-use crate::cluster::{shrink, versions};
 use crate::observed::{MemberList, Observed, Proven, quorum};
 
 /// The shape that follows from what was seen; `None` while the spec makes no sense.
@@ -113,17 +111,17 @@ fn template(observed: &Observed) -> Template {
     } else if target.template == proven.template
         || target.intent.version.minor == proven.version.minor
     {
-        // What is proven cannot be had: what is asked for is nearer to it than what an older line left.
+        // What is proven cannot be had: what is asked for is nearer to it than what an older minor version left.
         Template::Render
     } else {
         Template::Live
     }
 }
 
-/// Somebody is to try the target, and its pod has not been made from it yet.
+/// A member is to try the target, and its pod has not been made from it yet.
 fn is_being_tried(observed: &Observed) -> bool {
     let cluster = &observed.cluster;
-    let (Some(trial), Some(target)) = (&cluster.latched.trial, &cluster.target) else {
+    let (Some(trial), Some(target)) = (cluster.latched.trial(), &cluster.target) else {
         return false;
     };
     let ordinal = api::names::ordinal(&cluster.name, &trial.member);
@@ -131,17 +129,17 @@ fn is_being_tried(observed: &Observed) -> bool {
     let made = pod.is_some_and(|pod| !pod.terminating && pod.template == trial.template);
     let proven = cluster.latched.proven.as_ref();
     let untried = proven.is_none_or(|proven| proven.template != trial.template);
-    let readable = proven.is_none_or(|proven| versions::may_be_read(observed, proven));
+    let readable = proven.is_none_or(|proven| observed.may_be_read(proven));
     // A pod that its node does not end keeps the template there for as long, and others could meet it.
     let stuck = ordinal
         .is_some_and(|n| pod.is_some_and(|p| p.terminating) && !observed.is_on_a_live_node(n));
-    // Where there is no other pod, nobody else can meet it; and the data of a single member follows it at once.
+    // Where there is no other pod, no other can start on it; and the data of a single member follows it at once.
     let tries = is_alone(observed) || (!made && !stuck);
     trial.template == target.template && untried && readable && tries
 }
 
-/// As many pods as the spec asks for, and one for everything that already has a vote, or, while nobody can
-/// say who has, data: a membership is started as it was stopped, and a member goes before its pod does.
+/// As many pods as the spec asks for, and one for everything that already has a vote, or, while the member list is not
+/// known, data: a membership is started as it was stopped, and a member goes before its pod does.
 fn replicas(observed: &Observed, size: u32) -> u32 {
     if size == 0 || observed.cluster.latched.ending {
         return 0;
@@ -149,7 +147,7 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
     // The pod of a member that has left goes, so that its claim can; members leave from the top.
     let gone = observed
         .leaving()
-        .filter(|leaving| leaving.listed == Some(false) && shrink::goes(observed, leaving))
+        .filter(|leaving| leaving.listed == Some(false) && observed.goes(leaving))
         .filter(|leaving| leaving.ordinal >= size || leaving.intent.replaced.is_none());
     let next = |highest: Option<u32>| highest.map_or(0, |highest| highest.saturating_add(1));
     let listed = observed
@@ -162,7 +160,7 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
             .max(),
     );
     if let Some(lowest) = gone.map(|leaving| leaving.ordinal).min() {
-        // Pods do not end in order: who left later may be gone before who left first, and is not made anew.
+        // Pods do not end in order: who left later may be gone before who left first, and is not recreated.
         return lowest.min(size).max(listed);
     }
     if observed.cluster.latched.cluster_id.is_some() && observed.own_list().is_some() {
@@ -177,21 +175,21 @@ fn replicas(observed: &Observed, size: u32) -> u32 {
     let in_force = in_force.filter(|replicas| *replicas > 0 && observed.own_list().is_none());
     let with_data = || {
         let claims = observed.claims.iter();
-        claims.filter(|(_, claim)| !is_of_removed(observed, claim))
+        claims.filter(|(_, claim)| !observed.is_of_removed(claim))
     };
     let with_claim = || next(with_data().map(|(ordinal, _)| *ordinal).max());
     size.max(listed).max(in_force.unwrap_or_else(with_claim))
 }
 
-/// As many as are asked for; but what an earlier operator left can take nobody in, so that nobody is made from it, and
-/// whoever is to try the gate comes alone.
+/// As many as are asked for; but the template that an earlier operator left lets no member join, so no pod is made from
+/// it, and the member that is to try the gate comes alone.
 fn room(observed: &Observed, size: u32) -> u32 {
     let latched = &observed.cluster.latched;
     let theirs = |proven: &Proven| proven.template.is_empty();
     if !latched.proven.as_ref().is_some_and(theirs) {
         return size;
     }
-    let trial = latched.trial.as_ref();
+    let trial = latched.trial();
     let comes = trial.and_then(|trial| api::names::ordinal(&observed.cluster.name, &trial.member));
     let comes = comes.map_or(0, |ordinal| ordinal.saturating_add(1));
     observed

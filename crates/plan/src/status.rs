@@ -1,20 +1,23 @@
 //! The status: a pure function of what was seen, decided and done. Written on every path, and only
 //! when it says something new.
 
+mod certificates;
 mod members;
+mod memory;
 mod refusals;
 mod verdicts;
 mod voters;
 
 use api::conditions::{ConditionType, Verdict};
-use api::v1alpha1::status::{EtcdClusterStatus, Phase, ProvenTemplate};
-use api::{EtcdVersion, Reason, conditions, labels, names};
+use api::v1alpha1::former::FormerMemory;
+use api::v1alpha1::status::{EtcdClusterStatus, Phase};
+use api::{Reason, conditions, labels, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub(crate) use refusals::refusals;
 
 use crate::decision::{Decision, Step};
-use crate::observed::{Attempt, Latched, Observed, Proven, UpkeepTask, format_id, parse_id};
+use crate::observed::{Attempt, Latched, Observed, UpkeepTask, format_id};
 use crate::shape::decide_shape;
 
 /// How long a cluster may be dark before that is a failure, in seconds.
@@ -25,7 +28,7 @@ const ELECTION: i64 = 5;
 pub enum Outcome {
     /// Done, or there was nothing to do.
     Done,
-    /// Not yet: whoever was asked said to come again.
+    /// Not yet: the API server or etcd asked to retry later.
     NotNow(String),
     /// It failed; what happened, on which object.
     Failed(String),
@@ -35,98 +38,52 @@ pub enum Outcome {
 
 /// The status, if it speaks of this very object: one that was restored with another is no memory of it.
 pub fn of_object<'a>(status: &'a EtcdClusterStatus, uid: &str) -> Option<&'a EtcdClusterStatus> {
-    let other = status.object_uid.as_ref().is_some_and(|of| of != uid);
+    let other = if let Some(memory) = &status.memory {
+        memory.object_uid != uid
+    } else {
+        let of = status.former.object_uid.as_ref();
+        of.is_some_and(|of| of != uid)
+    };
     (!other).then_some(status)
 }
 
 /// The memory in a status.
 pub fn latched(status: &EtcdClusterStatus) -> Latched {
     Latched {
-        incarnation: status
-            .incarnation
-            .and_then(|life| u64::try_from(life).ok())
-            .unwrap_or(1)
-            .max(1),
-        bootstrap: status.bootstrap.clone(),
-        joins: status.joins.clone(),
-        retiring: status.retiring.clone(),
-        voters: status.voters.clone(),
-        learners: voters::read_learners(&status.learners),
-        cluster_id: status.cluster_id.as_deref().and_then(parse_id),
-        resumed: status.resumed.unwrap_or(false),
         replicas: status.replicas.and_then(|count| u32::try_from(count).ok()),
-        proven: status.proven.as_ref().and_then(|proven| {
-            Some(Proven {
-                template: proven.template.clone(),
-                version: EtcdVersion::parse(&proven.version)?,
-                everywhere: proven.everywhere,
-                before: proven.before.as_deref().and_then(EtcdVersion::parse),
-            })
-        }),
-        trial: status.trial.clone(),
-        log_line: status.log_line.and_then(|line| u8::try_from(line).ok()),
-        renewing: status.renewing_logs.unwrap_or(false),
-        storage: status
-            .storage_bytes
-            .and_then(|bytes| u64::try_from(bytes).ok()),
-        ending: status.ending.unwrap_or(false),
-        fence: status.fence.and_then(|fence| u64::try_from(fence).ok()),
-        recovery: status.recovery.clone(),
-        compacted: status
-            .compacted_revision
-            .and_then(|revision| u64::try_from(revision).ok()),
-        defragmenting: status.defragmenting.clone(),
-        hung: status.hung.clone(),
+        ..memory::read(&status.remembered())
     }
 }
 
 /// Since when a status says that no quorum serves.
-pub fn dark_since(status: &EtcdClusterStatus) -> Option<jiff::Timestamp> {
+pub fn unavailable_since(status: &EtcdClusterStatus) -> Option<jiff::Timestamp> {
     status.unavailable_since.as_ref().map(|since| since.0)
 }
 
 /// The first look of those in a row that found no quorum. Not the condition's own time: that one starts over when the
 /// answer goes from unknown to no.
-fn unavailable_since(verdicts: &[Verdict], old: &EtcdClusterStatus, now: &Time) -> Option<Time> {
+fn decide_unavailable_since(
+    verdicts: &[Verdict],
+    old: &EtcdClusterStatus,
+    now: &Time,
+) -> Option<Time> {
     let available = verdicts
         .iter()
         .find(|verdict| verdict.kind == ConditionType::Available)?;
     let expected = matches!(available.reason, Reason::Stopped | Reason::NotFormed);
     // Under an alarm there is a quorum all the same, and nothing of what this is for: no member is missed.
-    let alarmed = matches!(available.reason, Reason::NoSpace | Reason::DataDiffers);
+    let alarmed = matches!(available.reason, Reason::NoSpace | Reason::DataInconsistent);
     let serves = available.status == Some(true) || alarmed;
     (!serves && !expected).then(|| old.unavailable_since.clone().unwrap_or_else(|| now.clone()))
 }
 
-/// Puts a memory into a status, and leaves the rest of it alone.
-pub fn with_latched(old: &EtcdClusterStatus, latched: &Latched) -> EtcdClusterStatus {
+/// Puts the memory of the object with this UID into its status, in the place of what the release before wrote, and leaves
+/// the rest of it alone.
+pub fn with_latched(old: &EtcdClusterStatus, uid: &str, latched: &Latched) -> EtcdClusterStatus {
     EtcdClusterStatus {
-        incarnation: i64::try_from(latched.incarnation).ok(),
-        bootstrap: latched.bootstrap.clone(),
-        joins: latched.joins.clone(),
-        retiring: latched.retiring.clone(),
-        voters: latched.voters.clone(),
-        learners: voters::write_learners(&latched.learners),
         cluster_id: latched.cluster_id.map(format_id),
-        resumed: latched.resumed.then_some(true),
-        proven: latched.proven.as_ref().map(|proven| ProvenTemplate {
-            template: proven.template.clone(),
-            version: proven.version.to_string(),
-            everywhere: proven.everywhere,
-            before: proven.before.map(|before| before.to_string()),
-        }),
-        trial: latched.trial.clone(),
-        log_line: latched.log_line.map(i32::from),
-        renewing_logs: latched.renewing.then_some(true),
-        storage_bytes: latched.storage.and_then(|bytes| i64::try_from(bytes).ok()),
-        ending: latched.ending.then_some(true),
-        fence: latched.fence.and_then(|fence| i64::try_from(fence).ok()),
-        recovery: latched.recovery.clone(),
-        compacted_revision: latched
-            .compacted
-            .and_then(|revision| i64::try_from(revision).ok()),
-        defragmenting: latched.defragmenting.clone(),
-        hung: latched.hung.clone(),
+        memory: Some(memory::write(latched, uid)),
+        former: FormerMemory::default(),
         ..old.clone()
     }
 }
@@ -144,7 +101,7 @@ pub fn decide_status(
     let formed = cluster.latched.cluster_id.is_some();
     let mut new = EtcdClusterStatus {
         phase: Some(decide_phase(observed, decision, old)),
-        unavailable_since: unavailable_since(&verdicts, old, &now),
+        unavailable_since: decide_unavailable_since(&verdicts, old, &now),
         conditions: conditions::merge(&old.conditions, verdicts, cluster.generation, &now),
         members: members::decide(observed),
         ready_replicas: Some(i32::try_from(observed.healthy_voters()).unwrap_or(i32::MAX)),
@@ -152,13 +109,16 @@ pub fn decide_status(
         selector: Some(labels::selector_text(&cluster.name)),
         leader_id: observed.leader().map(format_id),
         client_endpoints: formed
-            .then(|| names::client_endpoint(&cluster.name, &cluster.namespace))
+            .then(|| {
+                let scheme = observed.transport().client.scheme();
+                names::client_endpoint(scheme, &cluster.name, &cluster.namespace)
+            })
             .into_iter()
             .collect(),
+        certificates: certificates::decide(observed),
         version: members::lowest_version(observed).or_else(|| old.version.clone()),
         observed_generation: Some(cluster.generation),
-        object_uid: Some(cluster.uid.clone()),
-        ..with_latched(old, &done(observed, decision, outcome))
+        ..with_latched(old, &cluster.uid, &done(observed, decision, outcome))
     };
     if new == *old {
         return None;
@@ -176,7 +136,9 @@ fn done(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Latched 
         Some(UpkeepTask::Compact { revision }) => latched.compacted = Some(revision),
         Some(UpkeepTask::Defragment { ordinal }) => {
             let name = observed.member_name(ordinal);
-            latched.defragmenting = latched.defragmenting.filter(|member| *member != name);
+            if latched.defragmenting() == Some(&name) {
+                latched = latched.undisturbed();
+            }
         }
         None => {}
     }
@@ -184,7 +146,7 @@ fn done(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Latched 
         Step::Compact { revision } if *outcome == Outcome::Done => {
             latched.compacted = Some(*revision);
         }
-        Step::Defragment { .. } if *outcome == Outcome::Done => latched.defragmenting = None,
+        Step::Defragment { .. } if *outcome == Outcome::Done => latched = latched.undisturbed(),
         _other => {}
     }
     latched
@@ -214,7 +176,9 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
     ) || observed.cluster.latched.cluster_id.is_none();
     match (&decision.step, decision.reason) {
         (Step::Nothing, Reason::Stopped) => Phase::Stopped,
-        (Step::Nothing, Reason::AsExpected) | (Step::Refuse, Reason::Refused) => Phase::Running,
+        (Step::Nothing, Reason::AsExpected) | (Step::Refuse, Reason::ChangeRefused) => {
+            Phase::Running
+        }
         (_, Reason::Stopping) => Phase::Scaling,
         (Step::Refuse, _) => Phase::Failed,
         (_, Reason::Paused | Reason::Adopting) => old.unwrap_or(Phase::Creating),
@@ -228,15 +192,16 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
         (
             _,
             Reason::MemberUnhealthy
-            | Reason::MemberHangs
-            | Reason::Expanding
+            | Reason::MemberStalled
+            | Reason::ExpandingVolumes
             | Reason::NoSpace
+            | Reason::IssuingCertificates
             | Reason::Defragmenting,
         ) if old != Some(Phase::Recovering) => Phase::Running,
-        (_, Reason::DataDiffers) if old != Some(Phase::Recovering) => Phase::Failed,
+        (_, Reason::DataInconsistent) if old != Some(Phase::Recovering) => Phase::Failed,
         (_, Reason::RollingOut | Reason::RolloutHalted | Reason::Downgrading) => Phase::Upgrading,
         // Data that is taken over on the way onto the gate.
-        (_, Reason::Resuming) if observed.cluster.latched.trial.is_some() => Phase::Upgrading,
+        (_, Reason::Resuming) if observed.cluster.latched.trial().is_some() => Phase::Upgrading,
         (Step::ApplyObjects(_), _) => old.unwrap_or(Phase::Creating),
         // Everything that could be done is done.
         (Step::Wait, Reason::WriteRefused | Reason::ForeignObject) => old
@@ -245,7 +210,7 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
         (_, Reason::ReplacingMember | Reason::Recovering) | (Step::RemoveMember { .. }, _) => {
             Phase::Recovering
         }
-        // Until whoever takes its place votes.
+        // Until the member that takes its place votes.
         _on_its_way if old == Some(Phase::Recovering) => Phase::Recovering,
         _on_its_way => Phase::Scaling,
     }
@@ -260,7 +225,7 @@ fn is_complete(observed: &Observed) -> bool {
 
 /// An election takes a second or two and is no failure: until a cluster has been dark for longer, it is what it was.
 fn dark(observed: &Observed, status: &EtcdClusterStatus) -> Option<Phase> {
-    let since = dark_since(status).unwrap_or(observed.now);
+    let since = unavailable_since(status).unwrap_or(observed.now);
     let still = observed.now.duration_since(since).as_secs() < ELECTION;
     status.phase.filter(|_| still)
 }

@@ -1,10 +1,10 @@
 //! What to run next on the way to what the spec asks for: the spec itself, or a release that lies between. It follows
-//! from the spec and from what is written down, never from who happens to answer.
+//! from the spec and from what is recorded, never from who happens to answer.
 
 use api::image::ImageIntent;
-use api::intent::{InvalidSpec, MaintenanceIntent};
+use api::intent::{InvalidSpec, MaintenanceIntent, TlsIntent};
 use api::v1alpha1::cluster::{EtcdClusterSpec, OnQuorumLoss, Retention};
-use api::{ClusterIntent, EtcdVersion, Quantity};
+use api::{ClusterIntent, EtcdVersion, Quantity, Transport};
 
 use crate::observed::{Latched, Proven};
 
@@ -33,7 +33,9 @@ pub fn keep_in_force(
     let mut intent = ClusterIntent::parse(&EtcdClusterSpec::default()).ok()?;
     intent.size = size_in_force(spec, latched, replicas)?;
     intent.version = proven.version;
-    // Numbers, and what may be compacted, cannot be nonsense.
+    intent.tls = TlsIntent::of(spec);
+    intent.tls.transport = transport_in_force(latched).unwrap_or_default();
+    // Numbers, and what may be compacted, cannot be invalid.
     let recovery = spec.recovery.as_ref();
     if let Some(patience) = recovery.and_then(|recovery| recovery.node_patience_seconds) {
         intent.node_patience = i64::from(patience);
@@ -55,7 +57,7 @@ pub fn keep_in_force(
     Some(Target {
         template: proven.template.clone(),
         refused: Some(format!(
-            "{invalid}; until that is mended nothing is changed, and {} members are kept on v{} as they are",
+            "{invalid}; until that is corrected nothing is changed, and {} members stay on v{}",
             intent.size, intent.version
         )),
         intent,
@@ -81,6 +83,7 @@ fn size_in_force(spec: &EtcdClusterSpec, latched: &Latched, replicas: Option<u32
 pub fn decide_target(intent: &ClusterIntent, latched: &Latched) -> Target {
     let mut wanted = intent.clone();
     wanted.storage.size_in_force = latched.storage;
+    wanted.tls.transport = transport_in_force(latched).unwrap_or(intent.tls.transport);
     let proven = latched
         .proven
         .as_ref()
@@ -101,6 +104,14 @@ pub fn decide_target(intent: &ClusterIntent, latched: &Latched) -> Target {
     }
 }
 
+/// Members find each other as they were listed, so the schemes that a cluster was formed with stay, whatever is asked for.
+/// `None` before they are settled.
+fn transport_in_force(latched: &Latched) -> Option<Transport> {
+    // What an earlier release formed has no record of it, and is plaintext.
+    let formed = latched.cluster_id.map(|_| Transport::default());
+    latched.transport.or(formed)
+}
+
 /// The release that runs, in the image that its version implies. What the image is pinned to is the release that was refused,
 /// which must never meet the data; an image that does not exist harms nothing.
 fn unpinned(wanted: ClusterIntent, version: EtcdVersion) -> ClusterIntent {
@@ -115,29 +126,31 @@ fn unpinned(wanted: ClusterIntent, version: EtcdVersion) -> ClusterIntent {
     }
 }
 
-/// One release at a time: a line of etcd reaches every member before another one is begun. Only the way back to where
-/// the others still are is open at any time.
+/// What is asked for, at the next rung of the ladder that leads there; an error says why there is none.
 fn reach(wanted: &ClusterIntent, proven: &Proven) -> Result<ClusterIntent, String> {
-    let (from, asked) = (proven.version, wanted.version);
-    let in_play = asked.minor == from.minor
-        || proven
-            .before
-            .is_some_and(|before| before.minor == asked.minor);
-    let hop = if proven.everywhere || in_play {
-        EtcdVersion::next_hop(from, asked, wanted.allow_intermediate)
-            .map_err(|refused| refused.to_string())?
-    } else {
-        from
-    };
+    let hop = next_version(wanted, proven)?;
     if hop == wanted.version {
         return Ok(wanted.clone());
     }
     wanted.at_version(hop).ok_or_else(|| {
         format!(
-            "the way from v{from} to v{} leads through v{hop}, and the image is pinned by a tag or digest: go to v{hop} first",
-            wanted.version
+            "the upgrade from v{} to v{} goes through v{hop}, and the image is pinned by a tag or digest: go to v{hop} first",
+            proven.version, wanted.version
         )
     })
+}
+
+/// One release at a time: a minor version of etcd reaches every member before another one is begun. Only the way back to
+/// where the others still are is open at any time.
+fn next_version(wanted: &ClusterIntent, proven: &Proven) -> Result<EtcdVersion, String> {
+    let (from, asked) = (proven.version, wanted.version);
+    let before = proven.before.map(|before| before.minor);
+    let in_play = asked.minor == from.minor || before == Some(asked.minor);
+    if !proven.everywhere && !in_play {
+        return Ok(from);
+    }
+    EtcdVersion::next_hop(from, asked, wanted.allow_intermediate)
+        .map_err(|refused| refused.to_string())
 }
 
 fn target(intent: ClusterIntent, refused: Option<String>) -> Target {

@@ -12,7 +12,7 @@ static DEFAULTS: LazyLock<ClusterIntent> = LazyLock::new(|| {
     defaults
 });
 
-/// A spec of so many members on a line of etcd (5, 6 or 7), with every default.
+/// A spec of so many members on a minor version of etcd (5, 6 or 7), with every default.
 pub fn intent(size: u32, minor: u8) -> ClusterIntent {
     ClusterIntent {
         size,
@@ -21,7 +21,7 @@ pub fn intent(size: u32, minor: u8) -> ClusterIntent {
     }
 }
 
-/// The newest release of a line.
+/// The newest release of a minor version.
 pub fn newest(minor: u8) -> EtcdVersion {
     EtcdVersion::newest(minor).unwrap_or(EtcdVersion::DEFAULT)
 }

@@ -86,7 +86,7 @@ pub enum Kind {
     NodeGone,
     /// The operator is killed between two of its writes.
     Killed,
-    /// The operator does not reach a pod, or nobody gives it the member list.
+    /// The operator does not reach a pod, or no member gives it the member list.
     Blind,
 }
 

@@ -44,7 +44,7 @@ impl Caught {
         assert!(self.harm.is_empty(), "harm though it was refused: {self:?}");
     }
 
-    /// Where nobody refused, the world saw this.
+    /// Where no check refused, the world saw this.
     pub fn assert_harm(&self, what: &str) {
         assert!(self.harm.iter().any(|seen| seen.contains(what)), "{self:?}");
     }

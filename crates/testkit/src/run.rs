@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use api::Reason;
 use plan::invariants::{self, Violation};
 use plan::observed::{Process, Refusals, Watch};
-use plan::status::Outcome;
 use plan::{Decision, Observed, Step};
 
 use crate::rng::Rng;
 use crate::world::observe::{Blind, Look};
-use crate::world::refuse::{How, OBJECTS};
+use crate::world::refuse::{How, OBJECTS, STEPS};
 use crate::world::{Kill, World};
 
 /// Looks that are kept, for operators that look at old pictures.
@@ -139,6 +138,14 @@ impl<'a> Run<'a> {
         if let Some(object) = object {
             self.world.refuse(object, how.copied().filter(|_| !ends));
         }
+        let step = STEPS.get(pick(&mut self.world.rng, STEPS.len()));
+        let ordinal = u32::try_from(self.world.rng.below(4)).ok();
+        let step = step.map(|step| (*step, ordinal.filter(|ordinal| *ordinal < 3)));
+        if ends {
+            self.world.rejects.clear();
+        } else {
+            self.world.rejects.extend(step);
+        }
     }
 
     fn harm(&mut self) {
@@ -207,10 +214,10 @@ impl<'a> Run<'a> {
                 return decision;
             }
         }
-        // Whoever is killed forgets everything and starts again at the next turn.
+        // An operator that is killed forgets everything and starts again at the next turn.
         let applied = self.world.apply(look, &decision);
-        if let Ok(Outcome::Applied(attempts)) = &applied {
-            self.refusals.note(look.observed.now, attempts);
+        if let Ok(outcome) = &applied {
+            self.refusals.note_step(&look.observed, &decision, outcome);
         }
         let reported = applied.map(|outcome| self.world.report(look, &decision, &outcome));
         if reported != Ok(Ok(())) {
@@ -244,6 +251,7 @@ impl<'a> Run<'a> {
     ) -> Result<usize, String> {
         if self.faults.refuse > 0 {
             self.world.refuses.clear();
+            self.world.rejects.clear();
         }
         self.faults = Faults::default();
         let (mut calm, mut last) = (0, None);

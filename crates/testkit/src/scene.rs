@@ -10,7 +10,7 @@ mod watched;
 use api::v1alpha1::cluster::Retention;
 use gate::State;
 
-pub use dark::{Begun, Dark, FENCE, Word};
+pub use dark::{Begun, Dark, FENCE, Log, Word};
 use jiff::{SignedDuration, Timestamp};
 pub use upkeep::{Alarmed, Differs, Fill, QUOTA};
 pub use watched::{Logs, Stalls};
@@ -60,11 +60,11 @@ pub enum Listed {
     Voter,
 }
 
-/// The wait that something was written down for.
+/// The wait that something was recorded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum For {
     /// None.
-    Nobody,
+    NoWait,
     /// The wait that stands.
     ThisWait,
     /// A wait that is over.
@@ -133,7 +133,7 @@ pub struct Slot {
     pub age: i64,
     /// It knows the present membership.
     pub informed: bool,
-    /// It was written down that this member leaves.
+    /// It was recorded that this member leaves.
     pub leaves: bool,
     /// What its pod was made from.
     pub made: Made,
@@ -141,7 +141,7 @@ pub struct Slot {
     pub stuck: bool,
     /// Its volume.
     pub volume: Sized,
-    /// Line of etcd whose format its data has; that of the scene where it is `None`.
+    /// Minor version of etcd whose format its data has; that of the scene where it is `None`.
     pub format: Option<u8>,
     /// Its agent was told that the member of this ordinal was removed.
     pub told: bool,
@@ -153,11 +153,13 @@ pub struct Slot {
     pub fill: Fill,
     /// What its hash says.
     pub differs: Differs,
-    /// Data of an earlier life is held back in its pod.
+    /// Data of an earlier incarnation is held back in its pod.
     pub fenced: bool,
+    /// How far the log on its volume goes, where its agent waits.
+    pub log: Log,
     /// How it keeps up.
     pub stalls: Stalls,
-    /// It was written down that it is restarted because it hangs: in this pod, or in an earlier one.
+    /// It was recorded that it is restarted because it hangs: in this pod, or in an earlier one.
     pub hung: For,
 }
 
@@ -198,8 +200,8 @@ impl Slot {
         Self {
             does,
             listed,
-            join: For::Nobody,
-            grant: For::Nobody,
+            join: For::NoWait,
+            grant: For::NoWait,
             claim: Claimed::Ours,
             terminating: false,
             ready: false,
@@ -216,8 +218,9 @@ impl Slot {
             fill: Fill::Roomy,
             differs: Differs::Unasked,
             fenced: false,
+            log: Log::Whole,
             stalls: Stalls::No,
-            hung: For::Nobody,
+            hung: For::NoWait,
         }
     }
 
@@ -258,7 +261,7 @@ impl Slot {
 pub struct Scene {
     /// Members asked for.
     pub size: u32,
-    /// Line of etcd.
+    /// Minor version of etcd.
     pub minor: u8,
     /// By ordinal.
     pub slots: Vec<Slot>,
@@ -266,8 +269,8 @@ pub struct Scene {
     pub formed: bool,
     /// The data was taken over.
     pub resumed: bool,
-    /// Who may found the cluster, and for which wait.
-    pub founder: Option<(u32, For)>,
+    /// The member that may bootstrap the cluster, and for which wait.
+    pub bootstrap: Option<(u32, For)>,
     /// The member list could be had.
     pub list: bool,
     /// Objects that differ.
@@ -278,15 +281,15 @@ pub struct Scene {
     pub edited: bool,
     /// Who tries it, and how far that got.
     pub trial: Option<(u32, Trial)>,
-    /// Line of etcd that is proven.
+    /// Minor version of etcd that is proven.
     pub from: u8,
     /// The proven template reached every member.
     pub everywhere: bool,
-    /// A jump over a line is walked.
+    /// A jump over a minor version is walked.
     pub walk: bool,
-    /// Line of etcd whose format the data has.
+    /// Minor version of etcd whose format the data has.
     pub format: u8,
-    /// Line of etcd that a downgrade under way aims at.
+    /// Minor version of etcd that a downgrade under way aims at.
     pub downgrade: Option<u8>,
     /// 20 GiB are asked for.
     pub larger: bool,
@@ -310,11 +313,11 @@ pub struct Scene {
     pub defragmenting: Option<u32>,
     /// Revision up to which the history was forgotten.
     pub compacted: Option<u64>,
-    /// What is known and written down of a lost quorum.
+    /// What is known and recorded of a lost quorum.
     pub dark: Dark,
-    /// Who votes is written down.
+    /// Who votes is recorded.
     pub known: bool,
-    /// For so many seconds learners have been written down as such.
+    /// For so many seconds learners have been recorded as such.
     pub learning: Option<i64>,
     /// Members are made to renew their logs.
     pub renewing: bool,
@@ -325,11 +328,11 @@ pub struct Scene {
 /// How far a trial got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trial {
-    /// It was written down.
+    /// It was recorded.
     Chosen,
     /// Its template stands in the StatefulSet, and the proven one is kept beside it.
     Written,
-    /// Its pod was deleted or made anew since.
+    /// Its pod was deleted or recreated since.
     Remade,
     /// The StatefulSet holds the proven template again.
     Restored,
@@ -368,7 +371,7 @@ impl Scene {
         }
     }
 
-    /// A formed cluster on its way from one line of etcd to another.
+    /// A formed cluster on its way from one minor version of etcd to another.
     pub fn between(from: u8, to: u8, slots: Vec<Slot>) -> Self {
         let size = u32::try_from(slots.len()).unwrap_or(0);
         Self {
@@ -387,7 +390,7 @@ impl Scene {
             slots,
             formed: false,
             resumed: false,
-            founder: None,
+            bootstrap: None,
             list: false,
             drifted: false,
             replicas: None,
@@ -445,7 +448,7 @@ pub fn claim_uid(ordinal: u32) -> String {
 /// Nonce of a wait.
 pub fn nonce(ordinal: u32, wait: For) -> String {
     match wait {
-        For::Nobody | For::ThisWait => format!("nonce-{ordinal}"),
+        For::NoWait | For::ThisWait => format!("nonce-{ordinal}"),
         For::FormerWait => format!("former-{ordinal}"),
     }
 }

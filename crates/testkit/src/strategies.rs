@@ -66,7 +66,7 @@ fn sizes() -> impl Strategy<Value = u32> {
     prop::sample::select(vec![0_u32, 1, 3, 3, 3, 5, 5, 7, 9])
 }
 
-fn founder() -> impl Strategy<Value = Option<(u32, For)>> {
+fn bootstrap() -> impl Strategy<Value = Option<(u32, For)>> {
     let wait = prop_oneof![Just(For::ThisWait), Just(For::FormerWait)];
     prop::option::of((0..3_u32, wait))
 }
@@ -85,17 +85,17 @@ fn trial(members: u32) -> impl Strategy<Value = (u32, Trial)> {
     (0..members.max(1), prop::sample::select(stages.to_vec()))
 }
 
-type Lines = (u8, bool, bool, Option<u8>);
+type Minors = (u8, bool, bool, Option<u8>);
 type Policies = (Retention, Retention, bool, bool);
 type Memory = (
-    Lines,
+    Minors,
     Option<(u32, Trial)>,
     Policies,
     (bool, bool),
     Option<u32>,
 );
 
-/// Lines of etcd, a trial, policies, sizes of volumes, pods in force.
+/// Minor versions of etcd, a trial, policies, sizes of volumes, pods in force.
 fn memory() -> impl Strategy<Value = Memory> {
     (
         (
@@ -126,19 +126,19 @@ fn any_scene() -> impl Strategy<Value = Scene> {
         prop::bool::weighted(0.3),
     );
     let slots = prop::collection::vec(slot(), 0..10);
-    (sizes(), 5..8_u8, slots, founder(), flags, memory()).prop_map(
-        |(size, minor, slots, founder, (formed, resumed, list, drifted, edited), rest)| {
+    (sizes(), 5..8_u8, slots, bootstrap(), flags, memory()).prop_map(
+        |(size, minor, slots, bootstrap, (formed, resumed, list, drifted, edited), rest)| {
             let (
-                lines,
+                minors,
                 trial,
                 (when_scaled, when_stopped, ending, clients),
                 (larger, claims_follow),
                 replicas,
             ) = rest;
-            let (other, same, everywhere, downgrade) = lines;
+            let (other, same, everywhere, downgrade) = minors;
             Scene {
                 resumed,
-                founder,
+                bootstrap,
                 drifted,
                 from: if same { minor } else { other },
                 format: if same { minor } else { other },
@@ -178,9 +178,9 @@ fn formed(slots: BoxedStrategy<Vec<Slot>>) -> impl Strategy<Value = Scene> {
 
 /// A cluster that has not formed, of these.
 fn young(slots: BoxedStrategy<Vec<Slot>>) -> impl Strategy<Value = Scene> {
-    (sizes(), slots, founder(), prop::option::of(0..10_u32)).prop_map(
-        |(size, slots, founder, replicas)| Scene {
-            founder,
+    (sizes(), slots, bootstrap(), prop::option::of(0..10_u32)).prop_map(
+        |(size, slots, bootstrap, replicas)| Scene {
+            bootstrap,
             replicas,
             ..Scene::unformed(size, slots)
         },
@@ -189,7 +189,7 @@ fn young(slots: BoxedStrategy<Vec<Slot>>) -> impl Strategy<Value = Scene> {
 
 /// A cluster in the middle of a rollout, on its way from release to release or not.
 pub fn changing_scene() -> impl Strategy<Value = Scene> {
-    let lines = prop::sample::select(vec![
+    let minors = prop::sample::select(vec![
         (5_u8, 5_u8),
         (6, 6),
         (7, 7),
@@ -216,7 +216,7 @@ pub fn changing_scene() -> impl Strategy<Value = Scene> {
             prop_oneof![4 => Just(None), 1 => (5..8_u8).prop_map(Some)],
         ),
     );
-    (lines, slots::rolling_slots(), flags, data).prop_map(
+    (minors, slots::rolling_slots(), flags, data).prop_map(
         |((from, to), slots, (edited, everywhere, walk, list, trial), (ahead, downgrade))| {
             let size = u32::try_from(slots.len()).unwrap_or(0) | 1;
             let edited = edited || from != to;
@@ -347,7 +347,7 @@ pub fn upkeep_scene() -> impl Strategy<Value = Scene> {
     )
 }
 
-/// A cluster that lost its quorum, on every step of its recovery, and one in its second life.
+/// A cluster that lost its quorum, on every step of its recovery, and one in its second incarnation.
 pub fn dark_scene() -> impl Strategy<Value = Scene> {
     let word = prop::sample::select(vec![Word::None, Word::This, Word::This, Word::Another]);
     let begun = prop_oneof![

@@ -1,4 +1,4 @@
-//! What a person is told of an observation: the status and the events, as text.
+//! What a user reads about an observation: the status and the events, as text.
 #![expect(
     clippy::missing_panics_doc,
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use plan::{Observed, decide};
 pub fn report(observed: &Observed, outcome: &Outcome, phase: Option<Phase>) -> String {
     let old = EtcdClusterStatus {
         phase,
-        // If nobody serves, that is not new.
+        // If no member serves, that is not new.
         unavailable_since: Some(Time(jiff::Timestamp::UNIX_EPOCH)),
         ..EtcdClusterStatus::default()
     };

@@ -9,7 +9,6 @@ pub(crate) mod canon;
 mod etcd;
 mod hang;
 mod kubernetes;
-mod lines;
 mod members;
 pub mod moves;
 mod nodes;
@@ -19,15 +18,17 @@ mod recover;
 pub mod refuse;
 pub mod slow;
 pub mod space;
+pub mod tls;
+mod versions;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::v1alpha1::cluster::{OnQuorumLoss, Retention};
-use api::{EtcdClusterStatus, names};
+use api::{EtcdClusterStatus, Transport, names};
 use gate::{Grant, Identity, Report};
 use jiff::{SignedDuration, Timestamp};
-use plan::observed::{Member, NodeState, Told};
+use plan::observed::{Member, NodeState, Refreshed, Told};
 
 use crate::rng::Rng;
 
@@ -64,11 +65,11 @@ pub struct World {
     /// The client writes nothing for the moment.
     pub quiet: bool,
     /// Pods vanish at random, also in the moment in which another template is about to be tried: a process may then
-    /// meet data that it cannot read. It refuses, which harms nobody, and must be led back.
+    /// meet data that it cannot read. It refuses, which does no harm, and must be led back.
     pub forgiving: bool,
     /// Where chance would decide, what is worst for us happens.
     pub contrary: bool,
-    /// Kubelets leave every grant behind until they are told again.
+    /// Kubelets miss every grant until the pod is annotated again.
     pub deaf: bool,
     /// Edits of the spec whose pods never start.
     pub bad_edits: BTreeSet<u32>,
@@ -76,9 +77,9 @@ pub struct World {
     pub most_away: usize,
     /// Templates that a voter of a cluster with a quorum has served on.
     pub tried: BTreeSet<String>,
-    /// Most pods on one template that nobody has served on, since this was last set to 0.
+    /// Most pods on one template that no member has served on, since this was last set to 0.
     pub most_untried: usize,
-    /// How often of a hundred ticks data follows to another line.
+    /// How often of a hundred ticks data follows to another minor version.
     pub conversion: u64,
     /// The class of the volumes can expand them.
     pub expandable: bool,
@@ -98,8 +99,12 @@ pub struct World {
     pub mobile: bool,
     /// Nodes that are not well.
     pub nodes: BTreeMap<String, NodeState>,
+    /// The Secrets of certificates.
+    pub certificates: tls::Secrets,
     /// Objects whose writes do not take effect.
     pub refuses: BTreeMap<String, refuse::How>,
+    /// Steps that fail, by their name, and the ordinal where only that one does.
+    pub rejects: BTreeSet<(&'static str, Option<u32>)>,
     hung_in: BTreeMap<u64, String>,
     untried_for: u32,
     restarted: BTreeSet<u32>,
@@ -125,11 +130,13 @@ pub struct Object {
     pub generation: i64,
     /// Members asked for.
     pub size: u32,
-    /// Line of etcd.
+    /// Minor version of etcd.
     pub minor: u8,
     /// Stands for everything else in the spec that reaches the pods.
     pub edit: u32,
-    /// A jump over a line is walked.
+    /// TLS is asked for, on both planes.
+    pub tls: bool,
+    /// A jump over a minor version is walked.
     pub walk: bool,
     /// GiB of each volume.
     pub storage: u64,
@@ -177,13 +184,15 @@ pub struct Set {
 pub struct Template {
     /// Its hash.
     pub hash: String,
-    /// Line of etcd in it.
+    /// Minor version of etcd in it.
     pub minor: u8,
     /// Its pods never start.
     pub bad: bool,
     /// An earlier operator's: no gate stands in front of etcd.
     pub ungated: bool,
-    /// Data of an earlier life than this is held back.
+    /// Which planes speak TLS.
+    pub transport: Transport,
+    /// Data of an earlier incarnation than this is held back.
     pub fence: Option<u64>,
     /// By member ID: a log that ends before this index was rolled back.
     pub floors: BTreeMap<String, u64>,
@@ -223,7 +232,7 @@ pub struct Volume {
     pub broken: bool,
     /// etcd cannot replay the log, so that no recovery from it succeeds.
     pub stubborn: bool,
-    /// No write to it ends: whoever runs on it hangs.
+    /// No write to it ends: a process that runs on it hangs.
     pub stalled: bool,
     /// GiB without which etcd ends, and a recovery fails: the disk is full.
     pub needs: u64,
@@ -238,9 +247,9 @@ pub struct Data {
     pub member: u64,
     /// Entries.
     pub log: u64,
-    /// Line of etcd whose format it has.
+    /// Minor version of etcd whose format it has.
     pub storage: u8,
-    /// Oldest line that wrote into the log since the last snapshot.
+    /// Oldest minor version that wrote into the log since the last snapshot.
     pub log_line: u8,
 }
 
@@ -263,8 +272,10 @@ pub struct Pod {
     pub told_removed: Vec<u64>,
     /// The grant it carries.
     pub grant: Option<Grant>,
-    /// When it was told of it, in a world whose kubelets are [`World::deaf`].
+    /// When the pod was annotated with it, in a world whose kubelets are [`World::deaf`].
     pub told: Option<Told>,
+    /// The certificates that its kubelet was told to bring.
+    pub refreshed: Option<Refreshed>,
     /// What runs in it.
     pub container: Container,
     /// Its node; `None` while no node takes it.
@@ -292,7 +303,7 @@ pub struct Process {
     pub cluster: u64,
     /// Its member ID.
     pub member: u64,
-    /// Line of etcd.
+    /// Minor version of etcd.
     pub minor: u8,
     /// It answers clients.
     pub serving: bool,
@@ -300,6 +311,8 @@ pub struct Process {
     pub connected: Timestamp,
     /// The members as it knows them.
     pub view: Vec<Member>,
+    /// The authorities that it read when it started; empty for plaintext.
+    pub trust: String,
     /// It answers, and takes part in nothing.
     pub hung: bool,
     /// The leader that it followed when it began to hang, and still names.
@@ -321,9 +334,9 @@ pub struct Cluster {
     pub acknowledged: u64,
     /// IDs for which a member was ever added, in order.
     pub added: Vec<u64>,
-    /// Line of etcd that a downgrade under way aims at.
+    /// Minor version of etcd that a downgrade under way aims at.
     pub downgrade: Option<u8>,
-    /// It lost its quorum, and something else lives on in its place.
+    /// It lost its quorum, and another cluster continues in its place.
     pub given_up: bool,
 }
 
@@ -339,6 +352,7 @@ impl World {
                 size,
                 minor,
                 edit: 0,
+                tls: false,
                 walk: false,
                 storage: 10,
                 invalid: false,
@@ -377,7 +391,9 @@ impl World {
             astray: BTreeMap::new(),
             mobile: false,
             nodes: BTreeMap::new(),
+            certificates: tls::Secrets::default(),
             refuses: BTreeMap::new(),
+            rejects: BTreeSet::new(),
             hung_in: BTreeMap::new(),
             untried_for: 0,
             restarted: BTreeSet::new(),
@@ -388,7 +404,7 @@ impl World {
         world
     }
 
-    /// Time passes, and everybody does a little.
+    /// Time passes, and every actor does a little.
     pub fn tick(&mut self) {
         let passed = i64::try_from(20 + self.rng.below(400)).unwrap_or(20);
         self.now += SignedDuration::from_millis(passed);
@@ -443,5 +459,5 @@ impl World {
 
 /// Peer URL of an ordinal.
 pub(crate) fn peer_url(ordinal: u32) -> String {
-    names::peer_url(NAME, NAMESPACE, ordinal)
+    names::peer_url(names::Scheme::Http, NAME, NAMESPACE, ordinal)
 }

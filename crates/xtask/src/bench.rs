@@ -6,6 +6,7 @@ mod floors;
 mod footprint;
 mod gate_cost;
 mod heal;
+mod idle;
 mod life;
 mod place;
 mod table;
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Life(LifeOptions),
     /// From a fault to three healthy voters, while a client writes
     Heal(HealOptions),
+    /// What clusters cost the operator while nothing happens, and while some of them are silent
+    Idle(IdleOptions),
 }
 
 /// How `create` is measured.
@@ -69,6 +72,17 @@ pub(crate) struct HealOptions {
     only: Vec<heal::Fault>,
 }
 
+/// How `idle` is measured.
+#[derive(clap::Args)]
+pub(crate) struct IdleOptions {
+    /// One-member clusters, half of which fall silent in the end
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u8).range(2..))]
+    clusters: u8,
+    /// Clusters that the operator looks at at the same time
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    workers: u16,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// The gate's cost per start, on this machine and without Kubernetes
@@ -91,6 +105,11 @@ pub(crate) fn run(layout: &Layout, target: &Target, command: &Command) -> Result
         Command::Life(options) => life::measure(target, &options.version, options.rounds),
         Command::Heal(options) => {
             heal::measure(target, &options.version, options.rounds, &options.only)
+        }
+        Command::Idle(options) => {
+            let table = idle::measure(target, options.clusters, options.workers)?;
+            table.print("The operator while nothing happens");
+            Ok(())
         }
     }
 }

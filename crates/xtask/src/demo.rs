@@ -91,7 +91,7 @@ fn install(layout: &Layout, target: &Target) -> Result<()> {
     Ok(())
 }
 
-/// A name nobody has looked up yet: DNS remembers for seconds that a name did not exist. Earlier demos go.
+/// A name that was never looked up: DNS remembers for seconds that a name did not exist. Earlier demos go.
 fn fresh_namespace(target: &Target) -> Result<String> {
     let mut kubectl = target.command("kubectl");
     kubectl.args(["delete", "namespace", "--selector", LABEL, "--wait=false"]);
@@ -144,7 +144,7 @@ fn write_and_read(etcd: &Etcd, pods: &Watch) -> Result<()> {
 }
 
 fn lose_the_leader(target: &Target, etcd: &Etcd, pods: &mut Watch, show: &mut Show) -> Result<()> {
-    let leader = etcd.leader(&pods.objects).context("nobody leads")?;
+    let leader = etcd.leader(&pods.objects).context("no member leads")?;
     let namespace = show.namespace().to_owned();
     let writer = Writer::start(target, &namespace)?;
     std::thread::sleep(Duration::from_secs(1));

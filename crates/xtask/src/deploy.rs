@@ -9,7 +9,7 @@ use crate::cluster::{Layout, Target};
 use crate::image::{Image, write_archive};
 use crate::tools::{output, run, run_with_progress};
 
-/// Where the operator lives.
+/// The namespace of the operator.
 pub(crate) const NAMESPACE: &str = "etcd-operator-system";
 const RELEASE: &str = "etcd-operator";
 const REPOSITORY: &str = "localhost/etcd-operator";
@@ -114,7 +114,7 @@ pub(crate) fn install(target: &Target, built: &Built, values: &[String]) -> Resu
             NAMESPACE,
             "--set",
             &format!("image.repository={REPOSITORY},image.tag={}", built.tag),
-            // What somebody changed by hand in the meantime is put right.
+            // What was changed by hand in the meantime is put right.
             "--force-conflicts",
             "--wait",
             "--timeout",

@@ -22,7 +22,7 @@ use self::forward::Forward;
 pub(crate) use self::write::{Writer, Written};
 use crate::cluster::Target;
 
-/// The objects of one kind in one namespace, kept current by one `kubectl get --watch`: asking anew every time would
+/// The objects of one kind in one namespace, kept current by one `kubectl get --watch`: asking again every time would
 /// cost more processor time than what is measured.
 pub(crate) struct Watch {
     child: Child,
@@ -135,7 +135,7 @@ impl Etcd {
     }
 
     /// Lets time pass while the connections are looked after. A member that is told to stop asks its clients to leave, and
-    /// waits for seconds if nobody listens.
+    /// waits for seconds if there is no listener.
     pub(crate) fn rest(&self, time: Duration) {
         self.run(async { tokio::time::sleep(time).await });
     }
@@ -155,7 +155,7 @@ impl Etcd {
             pod: text(pod, "/metadata/name")?.to_owned(),
             address: text(pod, "/status/podIP")?.to_owned(),
         };
-        let member = self.pool.member(&target, Security::Plain);
+        let member = self.pool.member(&target, &Security::Plain);
         Some(member.with_deadline(self.deadline))
     }
 

@@ -1,5 +1,5 @@
 //! `cargo xtask test`: every test there is, in an order that fails early. What needs no cluster comes first; the local
-//! cluster is compiled, started and taken down again when nobody had it up before.
+//! cluster is compiled, started and taken down again when it was not up before.
 
 mod counts;
 mod diagnose;
@@ -43,7 +43,7 @@ struct Lap {
 pub(crate) fn run(layout: &Layout, context: Option<&str>, options: &Options) -> Result<ExitCode> {
     let started = Instant::now();
     let mut bench = Bench::new(layout, context, options.deep);
-    // Whoever asked for a single stage decides about the cluster himself.
+    // A caller that asked for a single stage decides about the cluster.
     let whole = options.stage.is_none() && !options.fast;
     let ours = whole && context.is_none() && cluster::is_down(layout)?;
     if whole {

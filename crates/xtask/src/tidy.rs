@@ -2,6 +2,7 @@
 //! what is wrong and what to do about it.
 
 mod checker;
+mod cycles;
 mod length;
 mod links;
 mod rooms;
@@ -89,6 +90,7 @@ pub(crate) fn tidy() -> Result<()> {
     findings.extend(words::check(&sources));
     findings.extend(links::check(&sources));
     findings.extend(checker::check(&sources));
+    findings.extend(cycles::check(&sources));
     findings.extend(rooms::check()?);
     findings.sort();
     for Finding { place, what, hint } in &findings {
@@ -100,7 +102,7 @@ pub(crate) fn tidy() -> Result<()> {
     Ok(())
 }
 
-/// Every text file of the repository, committed or not; what git ignores is nobody's business.
+/// Every text file of the repository, committed or not; what git ignores is not looked at.
 fn sources() -> Result<Vec<Source>> {
     let mut git = Command::new("git");
     git.args([

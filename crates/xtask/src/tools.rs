@@ -45,7 +45,7 @@ pub(crate) fn run_with_input(command: &mut Command, input: &str) -> Result<()> {
     ended_well(command, &output)
 }
 
-/// Runs a command that may take minutes, and shows on stderr that it lives. Its output goes to `log`.
+/// Runs a command that may take minutes, and shows on stderr that it is still running. Its output goes to `log`.
 pub(crate) fn run_with_progress(label: &str, command: &mut Command, log: &Path) -> Result<()> {
     let file = File::create(log).with_context(|| format!("create {}", log.display()))?;
     command

@@ -24,17 +24,58 @@ fn a_whole_gate_command() {
         volume: "/v".into(),
         annotations: "/p/a".into(),
         listen: "[::]:2381".parse().unwrap(),
+        secure: None,
+        transport: None,
         termination_log: "/dev/termination-log".into(),
         etcd: "/etcd".into(),
         flags: vec!["--name=c-0".into(), "--data-dir=/v/data".into()],
     };
     let line = format!("{GATE} -- /etcd --name=c-0 --data-dir=/v/data");
-    assert_eq!(with_pod(&line).unwrap(), Command::Gate(expected));
+    assert_eq!(with_pod(&line).unwrap(), Command::Gate(expected.into()));
     let line = format!("{GATE} --listen=127.0.0.1:1 --termination-log /t -- /etcd");
     let Ok(Command::Gate(gate)) = with_pod(&line) else {
         panic!("refused")
     };
     assert_eq!((gate.listen.port(), gate.termination_log), (1, "/t".into()));
+}
+
+#[test]
+fn a_gate_with_certificates() {
+    let pod = [("POD_UID", "p"), ("POD_NAME", "c-0")];
+    let secure = |more: &str| match run(&format!("{GATE} --tls /t {more} -- /etcd"), &pod) {
+        Ok(Command::Gate(gate)) => gate,
+        other => panic!("{other:?}"),
+    };
+    let gate = secure("--transport client=Tls,peer=Plain");
+    let expected = Secure {
+        listen: "[::]:2382".parse().unwrap(),
+        directory: "/t".into(),
+        pod: "c-0".into(),
+    };
+    assert_eq!(gate.secure, Some(expected));
+    assert_eq!(gate.transport.as_deref(), Some("client=Tls,peer=Plain"));
+    let gate = secure("--secure-listen=127.0.0.1:7");
+    assert_eq!(gate.secure.unwrap().listen.port(), 7);
+    assert_eq!(gate.transport, None);
+
+    let line = format!("{GATE} --tls /t -- /etcd");
+    for name in [None, Some(("POD_NAME", "")), Some(("POD_NAME", "../c-0"))] {
+        let environment: Vec<_> = name.into_iter().chain([("POD_UID", "p")]).collect();
+        let fault = run(&line, &environment).unwrap_err();
+        assert_eq!(fault.exit, Exit::Usage);
+        assert!(fault.message.contains("POD_NAME"), "{}", fault.message);
+    }
+    for more in [
+        "--tls",
+        "--tls=",
+        "--tls /t --tls /u",
+        "--tls /t --secure-listen 2382",
+        "--secure-listen 127.0.0.1:7",
+        "--transport",
+    ] {
+        let fault = run(&format!("{GATE} {more} -- /etcd"), &pod).unwrap_err();
+        assert_eq!(fault.exit, Exit::Usage, "{more}");
+    }
 }
 
 #[test]

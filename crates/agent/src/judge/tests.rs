@@ -19,6 +19,7 @@ fn identity(object: &str, member: Option<&str>, cluster: Option<&str>) -> Identi
         pod: None,
         member_id: member.map(Into::into),
         cluster_id: cluster.map(Into::into),
+        transport: None,
     })
 }
 
@@ -88,7 +89,7 @@ fn data_that_may_not_be_ours_waits() {
 }
 
 #[test]
-fn without_a_readable_wal_it_is_empty_or_damaged_whoever_was_here() {
+fn without_a_readable_wal_it_is_empty_or_damaged_whatever_its_identity() {
     for identity in [
         IdentityFile::Absent,
         unreadable_identity(),
@@ -216,7 +217,7 @@ fn data_in_the_root_waits_whatever_the_identity_file_says() {
 }
 
 #[test]
-fn nothing_of_an_earlier_life_passes_the_fence() {
+fn nothing_of_an_earlier_incarnation_passes_the_fence() {
     let state = |wal, database, identity, fence| {
         let seen = Seen {
             place: Place::Data,

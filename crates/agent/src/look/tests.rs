@@ -132,7 +132,7 @@ fn our_link_is_no_data_in_the_root() {
     volume::link::lead(path, volume::link::Lead::ToData);
     assert!(path.join("member/wal").is_dir());
     assert_eq!((head(Place::Data), head(Place::Root)), (Some(OLD), None));
-    // A link of somebody else leads to data of theirs.
+    // A link that is not ours leads to other data.
     fs::rename(path.join("data"), path.join("elsewhere")).unwrap();
     assert_eq!(look(path).unwrap().wal, Wal::Absent);
     fs::remove_file(path.join("member")).unwrap();

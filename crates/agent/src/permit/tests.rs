@@ -141,6 +141,7 @@ fn a_permit_carries_what_the_grant_said() {
         pod: None,
         member_id: Some("a2".into()),
         cluster_id: Some("c1".into()),
+        transport: None,
     };
     let start = Start::Fresh {
         joins: true,
@@ -255,7 +256,7 @@ fn no_grant_leads_behind_the_fence() {
 }
 
 #[test]
-fn a_recovery_is_for_this_data_and_for_a_life_it_has_not_seen() {
+fn a_recovery_is_for_this_data_and_for_an_incarnation_it_has_not_seen() {
     let fenced = Wait {
         fence: Some(2),
         incarnation: Some(1),
@@ -272,6 +273,7 @@ fn a_recovery_is_for_this_data_and_for_a_life_it_has_not_seen() {
         pod: None,
         member_id: None,
         cluster_id: None,
+        transport: None,
     };
     let expected = Recovery {
         identity,

@@ -1,5 +1,5 @@
 //! The new data takes the place of the old. Begins once the new data is complete and known to be so, and
-//! from then on is finished by whoever starts next; until then nothing of the old data has moved.
+//! from then on is finished by the next start; until then nothing of the old data has moved.
 
 use std::{
     fs, io,
@@ -47,7 +47,7 @@ pub(crate) fn settle(volume: &Path) -> Result<()> {
             complete(volume, &directory)?;
         } else {
             log(Level::Info, "removing an unfinished recovery", &fields);
-            // It holds up nobody; the next start tries again.
+            // It blocks nothing; the next start tries again.
             if let Err(error) = fs::remove_dir_all(&directory) {
                 let fields = json!({"error": error.to_string()});
                 log(Level::Warn, "cannot remove an unfinished recovery", &fields);

@@ -26,9 +26,9 @@ const TICK: Duration = Duration::from_millis(20);
 const STILL: Duration = Duration::from_secs(10);
 /// How long one step may take. 8 GiB, the largest database that etcd recommends, at 10 MiB/s.
 const PATIENCE: Duration = Duration::from_mins(15);
-/// How long etcd may take to end; it has nobody to hand its leadership to.
+/// How long etcd may take to end; it has no member to transfer its leadership to.
 const FAREWELL: Duration = Duration::from_mins(2);
-/// Where nobody listens: a proxy that keeps etcd from reaching anybody.
+/// Where nothing listens: a proxy that keeps etcd from reaching any other member.
 const NOWHERE: &str = "http://127.0.0.1:1";
 
 /// The tools of one recovery.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn answers() -> Arc<Answers> {
+pub(super) fn answers() -> Arc<Answers> {
     let report = Report {
         protocol: gate::PROTOCOL,
         state: gate::State::Empty,
@@ -31,7 +31,7 @@ fn connect(server: &Server) -> TcpStream {
 
 #[test]
 fn every_path_of_the_contract() {
-    let server = Server::bind("[::]:0".parse().unwrap()).unwrap();
+    let server = Server::bind("[::]:0".parse().unwrap(), Door::Plain).unwrap();
     for (request, status, body) in [
         ("GET /livez HTTP/1.1", "200", "ok\n"),
         (
@@ -78,8 +78,23 @@ fn every_path_of_the_contract() {
 }
 
 #[test]
-fn silent_clients_hold_nobody_up_and_are_bounded() {
-    let server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+fn a_port_for_probes_tells_no_report() {
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), Door::Probes).unwrap();
+    for (path, status) in [
+        ("/gate", "404"),
+        ("/livez", "200"),
+        ("/readyz", "503"),
+        ("/health?serializable=true", "200"),
+    ] {
+        let response = ask(&server, &format!("GET {path} HTTP/1.1\r\n\r\n"));
+        let expected = format!("HTTP/1.1 {status} ");
+        assert!(response.starts_with(&expected), "{path}: {response}");
+    }
+}
+
+#[test]
+fn silent_clients_hold_up_no_other_and_are_bounded() {
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), Door::Plain).unwrap();
     let silent: Vec<_> = (0..MOST_CONNECTIONS - 1)
         .map(|_| {
             let client = connect(&server);
@@ -92,7 +107,7 @@ fn silent_clients_hold_nobody_up_and_are_bounded() {
 }
 
 /// A connection that comes from another machine.
-fn connect_from(source: [u8; 4], server: &Server) -> TcpStream {
+pub(super) fn connect_from(source: [u8; 4], server: &Server) -> TcpStream {
     let client = connect(server);
     let accepted = loop {
         if let Ok((stream, _)) = server.listener.accept() {
@@ -105,7 +120,7 @@ fn connect_from(source: [u8; 4], server: &Server) -> TcpStream {
 
 #[test]
 fn a_flood_from_one_address_shuts_out_itself_alone() {
-    let server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), Door::Plain).unwrap();
     let mut kubelet = connect_from([10, 0, 0, 2], &server);
     // They come before the kubelet has said what it wants, and after.
     let flood: Vec<_> = (0..MOST_CONNECTIONS * 3)
@@ -126,7 +141,7 @@ fn a_flood_from_one_address_shuts_out_itself_alone() {
 
 #[test]
 fn the_port_is_free_as_soon_as_the_server_is_dropped() {
-    let server = Server::bind("[::]:0".parse().unwrap()).unwrap();
+    let server = Server::bind("[::]:0".parse().unwrap(), Door::Plain).unwrap();
     let address = server.address().unwrap();
     let half_open = connect(&server);
     ask(&server, "GET /livez HTTP/1.1\r\n\r\n");
@@ -137,7 +152,7 @@ fn the_port_is_free_as_soon_as_the_server_is_dropped() {
 
 #[test]
 fn endless_requests_are_cut_off() {
-    let server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), Door::Plain).unwrap();
     let response = {
         let mut client = connect(&server);
         client.write_all(&vec![b'a'; LONGEST_REQUEST * 2]).unwrap();

@@ -1,6 +1,6 @@
 //! `member` in the volume's root, for an etcd without a gate whose data directory that root is: a pod
 //! that an earlier operator's template makes while the gate is still being tried. Without a `member` it
-//! would begin anew, as a voter without its log or as another cluster with the same IDs. So a link is
+//! would start over, as a voter without its log or as another cluster with the same IDs. So a link is
 //! there: to the data, or to nothing, and then etcd cannot make the directory and exits.
 
 use std::{fs, io, os::unix::fs::symlink, path::Path};
@@ -18,7 +18,7 @@ use crate::{
 /// Where the link leads. Relative: the volume is mounted elsewhere in other pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lead {
-    /// To the data, which whoever starts in the root goes on from.
+    /// To the data, which an etcd that starts in the root continues from.
     ToData,
     /// To a name that is never given to anything.
     Nowhere,
@@ -26,7 +26,7 @@ pub(crate) enum Lead {
 
 impl Lead {
     /// While the gate waits: data that only lacks its identity file may be resumed, all else must not
-    /// be read or begun anew by anybody.
+    /// be read or started over by any process.
     pub(crate) fn during(state: State) -> Self {
         match state {
             State::Unidentified => Self::ToData,
@@ -55,7 +55,7 @@ pub(crate) fn find(volume: &Path) -> Option<Lead> {
         .find(|lead| lead.target() == target)
 }
 
-/// Puts the link right. It is a second line of defence: that it fails is told, and holds nobody up.
+/// Puts the link right. It is a second line of defence: a failure is reported and blocks nothing.
 pub(crate) fn lead(volume: &Path, lead: Lead) {
     if let Err(error) = set(volume, lead) {
         let fields = json!({"lead": format!("{lead:?}"), "error": error.to_string()});

@@ -44,6 +44,7 @@ fn identity() -> Identity {
         pod: None,
         member_id: Some("a1".into()),
         cluster_id: Some("c1".into()),
+        transport: None,
     }
 }
 
@@ -140,7 +141,7 @@ fn discarded_data_is_not_found_again_in_the_root() {
 }
 
 #[test]
-fn nobody_can_begin_anew_in_the_root_once_adopted_data_went_aside() {
+fn no_data_begins_in_the_root_once_adopted_data_went_aside() {
     let discard: fn(&Path) = |volume| {
         let permit = Permit {
             discard: true,
@@ -165,4 +166,36 @@ fn nobody_can_begin_anew_in_the_root_once_adopted_data_went_aside() {
         let error = fs::create_dir_all(root.join("snap")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
     }
+}
+
+#[test]
+fn the_transport_is_noted_where_it_changed_and_nothing_else_is() {
+    let volume = volume(Place::Data);
+    let path = volume.path();
+    let file = path.join("identity.json");
+    write_identity(path, &identity()).unwrap();
+    let seen = || look(path).unwrap().identity;
+    let text = || fs::read_to_string(&file).unwrap();
+    let plain = text();
+    // A file that must not be written again.
+    let blocked = path.join("identity.json.tmp");
+    fs::create_dir(&blocked).unwrap();
+    note_transport(path, &seen(), None).unwrap();
+    let tls = "client=Tls,peer=Tls".to_owned();
+    let fault = note_transport(path, &seen(), Some(&tls)).unwrap_err();
+    assert_eq!((fault.exit, text()), (Exit::Write, plain.clone()));
+    fs::remove_dir(&blocked).unwrap();
+
+    note_transport(path, &seen(), Some(&tls)).unwrap();
+    let expected = Identity {
+        transport: Some(tls.clone()),
+        ..identity()
+    };
+    assert_eq!(seen(), IdentityFile::Says(expected));
+    assert_eq!(state(path), None);
+    note_transport(path, &seen(), None).unwrap();
+    assert_eq!(text(), plain);
+    // Without an identity there is nothing to add to.
+    note_transport(path, &IdentityFile::Absent, Some(&tls)).unwrap();
+    assert_eq!(text(), plain);
 }

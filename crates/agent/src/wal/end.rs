@@ -1,7 +1,7 @@
 //! Where a log ends, and the record that commits all of it. `--force-new-cluster` drops what lies above
 //! the commit index that this member knew, and raft does not even store an index that rose by itself
-//! (<https://github.com/etcd-io/raft/pull/300>): an acknowledged write may lie there. Whoever goes on
-//! from the log of a survivor must commit all of it first. Writes nothing: it returns bytes.
+//! (<https://github.com/etcd-io/raft/pull/300>): an acknowledged write may lie there. A cluster that continues from the
+//! log of a survivor must commit all of it first. Writes nothing: it returns bytes.
 
 use std::io::Read;
 
@@ -29,7 +29,7 @@ pub(crate) struct End {
 pub(crate) struct HardState {
     /// The newest term it saw.
     pub(crate) term: u64,
-    /// For whom it voted in that term.
+    /// The member that it voted for in that term.
     pub(crate) vote: u64,
     /// Up to where the log is known to be agreed upon.
     pub(crate) commit: u64,

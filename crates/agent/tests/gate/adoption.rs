@@ -19,7 +19,7 @@ use crate::{
 #[test]
 fn data_in_the_volumes_root_is_adopted() {
     for etcd in binaries() {
-        let (member, status) = Member::founded(&etcd);
+        let (member, status) = Member::bootstrapped(&etcd);
         member.make_old();
         let root = member.pod.volume().join("member");
         let process = member.start();
@@ -87,7 +87,7 @@ const GROUP: u32 = 1000;
 #[test]
 fn files_of_root_are_adopted_by_another_user_through_their_group() {
     for etcd in binaries() {
-        let (mut member, status) = Member::founded(&etcd);
+        let (mut member, status) = Member::bootstrapped(&etcd);
         let directory = member.pod.directory.path();
         if chown(directory, Some(0), None).is_err() {
             crate::support::skipped("only root can try what another user may do");

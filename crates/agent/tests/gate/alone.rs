@@ -170,7 +170,7 @@ fn a_grant_that_does_not_fit_is_refused_and_told() {
 }
 
 #[test]
-fn data_that_appears_during_the_wait_is_judged_anew() {
+fn data_that_appears_during_the_wait_is_judged_again() {
     let pod = Pod::new();
     let _agent = pod.start(Path::new(SHELL), &script("exit 0"));
     let before = pod.await_state(State::Empty);

@@ -91,7 +91,7 @@ fn the_predecessor_goes_on_from_adopted_data_and_the_gate_from_its() {
             drop(process);
             assert!(member.pod.volume().join("member").is_symlink());
 
-            // The gate asks nobody: it is the data that it let through.
+            // The gate needs no grant: it is the data that it let through.
             let process = member.start();
             member.await_serving();
             member.assert_same(&status);
@@ -105,7 +105,7 @@ fn the_predecessor_goes_on_from_adopted_data_and_the_gate_from_its() {
 #[test]
 fn a_member_that_began_under_the_gate_is_found_in_the_root() {
     for etcd in binaries() {
-        let (member, status) = Member::founded(&etcd);
+        let (member, status) = Member::bootstrapped(&etcd);
         let _process = Process::spawn(member.ungated(NEW));
         member.await_serving();
         member.assert_same(&status);
@@ -145,7 +145,7 @@ fn the_predecessor_begins_nothing_where_data_was_set_aside() {
         let (mut member, status) = Member::old(&etcd);
         drop(member.adopt(&status));
         let kept = member.pod.volume().join("kept");
-        // As it is between two steps, whoever sets it aside.
+        // As it is between two steps, whatever sets it aside.
         fs::rename(member.pod.volume().join("data"), &kept).unwrap();
         member.assert_refuses();
         fs::create_dir(member.pod.volume().join("data")).unwrap();
@@ -167,7 +167,7 @@ fn the_predecessor_does_not_read_what_waits_for_a_judgement() {
     for etcd in binaries() {
         let (mut member, status) = Member::old(&etcd);
         drop(member.adopt(&status));
-        // A database without a log: etcd would begin anew beside it.
+        // A database without a log: etcd would start over beside it.
         let data = member.pod.volume().join("data/member");
         let kept = member.pod.volume().join("kept");
         fs::rename(data.join("wal"), &kept).unwrap();

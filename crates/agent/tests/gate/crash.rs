@@ -14,7 +14,7 @@ use crate::{
 fn killed_before_the_new_data_is_complete_it_waits_again() {
     for etcd in binaries() {
         for point in ["replay", "restore", "restored"] {
-            let (mut member, old) = Member::founded(&etcd);
+            let (mut member, old) = Member::bootstrapped(&etcd);
             let tools = Tools::new(&member.pod, &etcd);
             member.etcd = tools.path("etcd");
             member.raise_fence();
@@ -40,7 +40,7 @@ fn killed_before_the_new_data_is_complete_it_waits_again() {
 #[test]
 fn asked_to_stop_it_ends_at_once_and_leaves_nothing_behind() {
     for etcd in binaries() {
-        let (mut member, old) = Member::founded(&etcd);
+        let (mut member, old) = Member::bootstrapped(&etcd);
         let tools = Tools::new(&member.pod, &etcd);
         member.etcd = tools.path("etcd");
         member.raise_fence();
@@ -60,7 +60,7 @@ fn asked_to_stop_it_ends_at_once_and_leaves_nothing_behind() {
 #[test]
 fn killed_at_any_moment_it_ends_well_and_keeps_the_old_data() {
     for etcd in binaries() {
-        let (mut member, old) = Member::founded(&etcd);
+        let (mut member, old) = Member::bootstrapped(&etcd);
         member.raise_fence();
         let files = Files::read(&member.data().join("member"));
         let (mut granted, mut kills) = (None, 0);

@@ -9,7 +9,7 @@ use crate::etcd::{Member, binaries};
 #[test]
 fn a_damaged_log_of_others_is_damaged_but_says_whose_it_is() {
     for etcd in binaries() {
-        let (mut member, status) = Member::founded(&etcd);
+        let (mut member, status) = Member::bootstrapped(&etcd);
         let mut bytes = fs::read(member.wal()).unwrap();
         let place = bytes
             .windows(3)
@@ -55,7 +55,7 @@ fn leftovers_of_a_start_that_never_finished_do_not_hinder_the_next() {
 #[test]
 fn discard_moves_the_data_aside() {
     for etcd in binaries() {
-        let (member, status) = Member::founded(&etcd);
+        let (member, status) = Member::bootstrapped(&etcd);
         fs::File::options()
             .write(true)
             .open(member.wal())

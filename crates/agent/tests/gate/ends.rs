@@ -68,7 +68,7 @@ fn every_exit_code_of_the_contract_leaves_its_reason() {
     assert_eq!(
         exit_code(&pod, "/no/etcd"),
         Some(126),
-        "before anybody is asked for a grant"
+        "before a grant is asked for"
     );
     fs::write(pod.path("etcd"), "no program").unwrap();
     let agent = pod.start(&pod.path("etcd"), &[]);

@@ -8,7 +8,10 @@ use std::{
 use gate::{Action, State};
 use serde_json::{Value, json};
 
-use crate::support::{Pod, Process, await_some, free_port, get, request, skipped};
+use crate::{
+    support::{Pod, Process, await_some, free_port, get, request, skipped},
+    tls::Tls,
+};
 
 /// The binaries that `ETCD_BINARIES` names; none, said aloud, when it is unset.
 pub(crate) fn binaries() -> Vec<PathBuf> {
@@ -81,18 +84,31 @@ impl Member {
 
     /// The flags a manifest would give: all but those that are the gate's.
     pub(crate) fn flags(&self) -> Vec<String> {
-        let (peer, client) = (self.peer, self.client);
+        let (peer, client, scheme) = (self.peer, self.client, self.scheme());
+        let (metrics, tls) = (self.pod.port, &self.pod.tls);
+        let secure = tls.iter().map(Tls::metrics_url);
+        let metrics: String = [format!("http://127.0.0.1:{metrics}")]
+            .into_iter()
+            .chain(secure)
+            .collect::<Vec<_>>()
+            .join(",");
         vec![
             format!("--name={}", self.name),
-            format!("--listen-peer-urls=http://127.0.0.1:{peer}"),
-            format!("--initial-advertise-peer-urls=http://127.0.0.1:{peer}"),
-            format!("--listen-client-urls=http://127.0.0.1:{client}"),
-            format!("--advertise-client-urls=http://127.0.0.1:{client}"),
-            format!("--listen-metrics-urls=http://127.0.0.1:{}", self.pod.port),
+            format!("--listen-peer-urls={scheme}://127.0.0.1:{peer}"),
+            format!("--initial-advertise-peer-urls={scheme}://127.0.0.1:{peer}"),
+            format!("--listen-client-urls={scheme}://127.0.0.1:{client}"),
+            format!("--advertise-client-urls={scheme}://127.0.0.1:{client}"),
+            format!("--listen-metrics-urls={metrics}"),
         ]
         .into_iter()
+        .chain(tls.iter().flat_map(|_| Tls::flags(&self.pod)))
         .chain(self.more.iter().cloned())
         .collect()
+    }
+
+    /// Of the URLs that members and clients use.
+    pub(crate) fn scheme(&self) -> &'static str {
+        self.pod.tls.as_ref().map_or("http", |_| "https")
     }
 
     pub(crate) fn start(&self) -> Process {
@@ -100,7 +116,11 @@ impl Member {
     }
 
     pub(crate) fn initial_cluster(&self) -> String {
-        format!("{}=http://127.0.0.1:{}", self.name, self.peer)
+        format!("{}={}", self.name, self.peer_url())
+    }
+
+    pub(crate) fn peer_url(&self) -> String {
+        format!("{}://127.0.0.1:{}", self.scheme(), self.peer)
     }
 
     pub(crate) fn bootstrap(&self, discard: bool) -> Action {
@@ -113,7 +133,7 @@ impl Member {
     }
 
     /// A member that was granted a bootstrap, holds one key and was then killed.
-    pub(crate) fn founded(etcd: &Path) -> (Self, Status) {
+    pub(crate) fn bootstrapped(etcd: &Path) -> (Self, Status) {
         let member = Self::new(etcd, "m0");
         let process = member.found();
         let status = member.status();
@@ -128,7 +148,7 @@ impl Member {
         self.pod.grant(&report.nonce, self.bootstrap(false));
         self.await_serving();
         await_some("a cluster version", || {
-            let (_, version) = get(self.client, "/version")?;
+            let (_, version) = self.ask("GET /version", "")?;
             (!version.contains("not_decided")).then_some(())
         });
         self.call("kv/put", &json!({"key": "Zm9v", "value": "YmFy"}));
@@ -149,14 +169,21 @@ impl Member {
 
     /// Waits until clients are served, on the port that they know.
     pub(crate) fn await_clients(&self) {
-        await_some("clients to be served", || get(self.client, "/version"));
+        await_some("clients to be served", || self.ask("GET /version", ""));
+    }
+
+    /// One request on the client port.
+    fn ask(&self, head: &str, body: &str) -> Option<(u16, String)> {
+        match &self.pod.tls {
+            None => request(self.client, head, body),
+            Some(tls) => tls.request(self.client, head, body).ok(),
+        }
     }
 
     /// Adds a member that waits at its gate as a learner, and lets it join; its ID.
     pub(crate) fn invite(&self, other: &Self) -> u64 {
         let report = other.pod.await_state(State::Empty);
-        let peer = format!("http://127.0.0.1:{}", other.peer);
-        let body = json!({"peerURLs": [peer], "isLearner": true});
+        let body = json!({"peerURLs": [other.peer_url()], "isLearner": true});
         let added = self.call("cluster/member/add", &body);
         let id = added["member"]["ID"].as_str().unwrap().parse().unwrap();
         let join = Action::Join {
@@ -177,11 +204,7 @@ impl Member {
     }
 
     pub(crate) fn try_call(&self, method: &str, body: &Value) -> Option<Value> {
-        let (status, text) = request(
-            self.client,
-            &format!("POST /v3/{method}"),
-            &body.to_string(),
-        )?;
+        let (status, text) = self.ask(&format!("POST /v3/{method}"), &body.to_string())?;
         (status == 200).then(|| serde_json::from_str(&text).unwrap())
     }
 

@@ -1,4 +1,4 @@
-//! Data of an earlier life behind the fence.
+//! Data of an earlier incarnation behind the fence.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use crate::{
 #[test]
 fn fenced_data_waits_and_tells_how_far_it_goes() {
     for etcd in binaries() {
-        let (mut member, status) = Member::founded(&etcd);
+        let (mut member, status) = Member::bootstrapped(&etcd);
         let granted = member.pod.identity();
         member.raise_fence();
         let process = member.start();
@@ -59,7 +59,7 @@ fn fenced_data_waits_and_tells_how_far_it_goes() {
 #[test]
 fn a_fence_that_comes_during_a_wait_begins_another() {
     for etcd in binaries() {
-        let (mut member, status) = Member::founded(&etcd);
+        let (mut member, status) = Member::bootstrapped(&etcd);
         fs::remove_file(member.pod.volume().join("identity.json")).unwrap();
         member.pod.annotate("");
         let _process = member.start();
@@ -93,7 +93,7 @@ fn an_empty_volume_is_empty_behind_the_fence_too() {
 #[test]
 fn a_grant_that_was_not_made_for_this_wait_and_this_data_is_not_obeyed() {
     for etcd in binaries() {
-        let (mut member, status) = Member::founded(&etcd);
+        let (mut member, status) = Member::bootstrapped(&etcd);
         member.raise_fence();
         let _process = member.start();
         let report = member.pod.await_state(State::Fenced);

@@ -7,7 +7,7 @@ use crate::etcd::{Member, binaries};
 #[test]
 fn a_log_that_reaches_its_floor_starts_and_a_shorter_one_waits() {
     for etcd in binaries() {
-        let (mut member, status) = Member::founded(&etcd);
+        let (mut member, status) = Member::bootstrapped(&etcd);
         let (id, index) = (status.member_id.clone(), status.index);
         // Of itself no more than it has, of another one whatever.
         member.pod.floors = format!("{id}={index},1={}", u64::MAX);
@@ -30,7 +30,7 @@ fn a_log_that_reaches_its_floor_starts_and_a_shorter_one_waits() {
         assert!(report.detail.contains("rolled back"), "{}", report.detail);
         member.pod.grant(&report.nonce, status.resume());
         assert_eq!(member.pod.await_refusal().state, State::RolledBack);
-        // The way out for a person: another life, founded on what is there.
+        // The way out for a user: another incarnation, bootstrapped from what is there.
         member.raise_fence();
         let fenced = member.pod.await_detail("held back by the fence");
         assert_eq!(fenced.state, State::Fenced);
@@ -41,7 +41,7 @@ fn a_log_that_reaches_its_floor_starts_and_a_shorter_one_waits() {
 #[test]
 fn the_volume_of_another_pod_waits_and_starts_in_its_own() {
     for etcd in binaries() {
-        let (mut member, status) = Member::founded(&etcd);
+        let (mut member, status) = Member::bootstrapped(&etcd);
         member.pod.name = "c-1";
         let process = member.start();
         let report = member.pod.await_state(State::Mismatch);

@@ -1,5 +1,5 @@
-//! The agent as a process: with a shell in etcd's place (`alone`, `ends`), and with real etcd binaries of every
-//! supported minor (`real`, `damage`, `adoption`, `back`, `removed`, `fence`, `floor`, `recovery`, `receive`, `crash`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
+//! The agent as a process: with a shell in etcd's place (`alone`, `ends`, `secure`), and with real etcd binaries of every
+//! supported minor (`real`, `damage`, `adoption`, `back`, `removed`, `fence`, `floor`, `recovery`, `receive`, `crash`, `locked`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
 //! MUST use loopback and `free_port` only; MUST NOT sleep where a condition can be awaited.
 
 #[cfg(test)]
@@ -21,6 +21,8 @@ mod fence;
 #[cfg(test)]
 mod floor;
 #[cfg(test)]
+mod locked;
+#[cfg(test)]
 mod real;
 #[cfg(test)]
 mod receive;
@@ -29,6 +31,10 @@ mod recovery;
 #[cfg(test)]
 mod removed;
 #[cfg(test)]
+mod secure;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod survivor;
+#[cfg(test)]
+mod tls;

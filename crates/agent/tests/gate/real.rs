@@ -50,7 +50,7 @@ fn bootstraps_once_and_then_restarts_without_a_grant() {
         member.call("kv/put", &json!({"key": "Zm9v", "value": "YmFy"}));
         let before = member.status();
 
-        // The old grant still lies there; nobody needs it any more.
+        // The old grant is still there; it is not needed any more.
         for signal in ["TERM", "KILL"] {
             process.signal(signal);
             process.await_exit();
@@ -69,7 +69,7 @@ fn bootstraps_once_and_then_restarts_without_a_grant() {
 #[test]
 fn a_wiped_directory_waits_and_the_old_grant_does_not_count() {
     for etcd in binaries() {
-        let (member, _) = Member::founded(&etcd);
+        let (member, _) = Member::bootstrapped(&etcd);
         let granted = member.pod.identity();
         fs::remove_dir_all(member.pod.volume().join("data")).unwrap();
         let _process = member.start();
@@ -85,7 +85,7 @@ fn a_wiped_directory_waits_and_the_old_grant_does_not_count() {
 #[test]
 fn data_of_another_object_tells_who_it_is_and_is_resumed() {
     for etcd in binaries() {
-        let (mut member, status) = Member::founded(&etcd);
+        let (mut member, status) = Member::bootstrapped(&etcd);
         let granted = member.pod.identity();
         member.pod.uid = "another";
         let process = member.start();
@@ -139,7 +139,7 @@ fn data_of_another_object_tells_who_it_is_and_is_resumed() {
 #[test]
 fn data_without_or_against_its_identity_waits() {
     for etcd in binaries() {
-        let (member, status) = Member::founded(&etcd);
+        let (member, status) = Member::bootstrapped(&etcd);
         let mut identity = member.pod.identity();
         identity.member_id = Some("abc".into());
         member.pod.write_identity(&identity);

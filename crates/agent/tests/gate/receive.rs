@@ -11,7 +11,7 @@ use crate::{
     support::{Pod, await_some, get},
 };
 
-/// So many entries, and etcd sends whoever joins a snapshot (3.6 and later).
+/// So many entries, and etcd sends a member that joins a snapshot (3.6 and later).
 const ENTRIES: usize = 150;
 
 #[test]

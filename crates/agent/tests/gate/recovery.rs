@@ -1,4 +1,4 @@
-//! Another cluster founded on what a survivor of a lost quorum has.
+//! Another cluster bootstrapped from the data of a survivor of a lost quorum.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ fn a_survivor_of_three_becomes_another_cluster_with_all_its_keys() {
         let new = survivor.assert_recovered(&old, &report, &files);
         assert_eq!(survivor.keys(), keys);
         assert_eq!(survivor.revision(), revision + BUMP);
-        // Whoever watches from a revision of the old life is told so.
+        // A client that watches from a revision of the old incarnation is told so.
         let body = json!({"key": "AA==", "revision": revision.to_string()}).to_string();
         let (_, answer) = request(survivor.client, "POST /v3/kv/range", &body).unwrap();
         assert!(
@@ -151,7 +151,7 @@ fn the_others_are_regrown_with_their_old_data_set_aside() {
         first.await_serving();
         assert_ne!(first.status().cluster_id, old.cluster_id);
 
-        // The second has data of the first life, and comes back through the normal door.
+        // The second has data of the first incarnation, and comes back through the normal door.
         second = Three::alone(second);
         let files = Files::read(&second.data().join("member"));
         let _second = second.start();
@@ -172,7 +172,7 @@ fn the_others_are_regrown_with_their_old_data_set_aside() {
         second.pod.grant(&report.nonce, join(false));
         second.pod.await_detail("does not say discard");
         second.pod.grant(&report.nonce, join(true));
-        // Nobody promotes whom clients cannot reach.
+        // A member that clients cannot reach is not promoted.
         second.await_clients();
         await_some("a promotion", || {
             first.try_call("cluster/member/promote", &json!({"ID": id}))
@@ -213,7 +213,7 @@ fn an_alarm_of_the_old_member_is_listed_and_can_be_taken_off_by_its_id() {
     }
 }
 
-/// Nobody's password is needed, and nobody gets in without one afterwards.
+/// No password is needed, and no client gets in without one afterwards.
 #[test]
 fn users_and_roles_survive() {
     for etcd in binaries() {
@@ -240,7 +240,7 @@ fn users_and_roles_survive() {
 #[test]
 fn a_member_that_is_removed_during_its_wait_is_not_recovered() {
     for etcd in binaries() {
-        let (mut member, old) = Member::founded(&etcd);
+        let (mut member, old) = Member::bootstrapped(&etcd);
         member.raise_fence();
         let _process = member.start();
         let report = member.pod.await_state(State::Fenced);
@@ -257,7 +257,7 @@ fn a_member_that_is_removed_during_its_wait_is_not_recovered() {
 #[test]
 fn without_etcdutl_it_waits_and_says_so() {
     for etcd in binaries() {
-        let (mut member, old) = Member::founded(&etcd);
+        let (mut member, old) = Member::bootstrapped(&etcd);
         let tools = Tools::new(&member.pod, &etcd);
         fs::remove_file(tools.path("etcdutl")).unwrap();
         member.etcd = tools.path("etcd");
@@ -281,7 +281,7 @@ fn without_etcdutl_it_waits_and_says_so() {
 #[test]
 fn a_recovery_that_fails_leaves_everything_as_it_was_and_can_be_repeated() {
     for etcd in binaries() {
-        let (mut member, old) = Member::founded(&etcd);
+        let (mut member, old) = Member::bootstrapped(&etcd);
         let tools = Tools::new(&member.pod, &etcd);
         tools.write("etcdutl", "exit 3");
         member.etcd = tools.path("etcd");
@@ -317,7 +317,7 @@ fn a_recovery_that_fails_leaves_everything_as_it_was_and_can_be_repeated() {
 #[test]
 fn while_it_works_it_answers_and_tells_how_far_it_is() {
     for etcd in binaries() {
-        let (mut member, old) = Member::founded(&etcd);
+        let (mut member, old) = Member::bootstrapped(&etcd);
         let tools = Tools::new(&member.pod, &etcd);
         member.etcd = tools.path("etcd");
         member.raise_fence();

@@ -12,7 +12,7 @@ use crate::{
 #[test]
 fn data_of_a_removed_member_is_set_aside_and_no_other() {
     for etcd in binaries() {
-        let (mut member, status) = Member::founded(&etcd);
+        let (mut member, status) = Member::bootstrapped(&etcd);
         let granted = member.pod.identity();
         member.pod.removed = "1,zz,abcdef".into();
         member.pod.annotate("");
@@ -53,7 +53,7 @@ fn data_of_a_removed_member_is_set_aside_and_no_other() {
 #[test]
 fn data_of_a_removed_member_in_the_volumes_root_is_set_aside() {
     for etcd in binaries() {
-        let (mut member, status) = Member::founded(&etcd);
+        let (mut member, status) = Member::bootstrapped(&etcd);
         member.make_old();
         member.pod.removed.clone_from(&status.member_id);
         member.pod.annotate("");
@@ -70,7 +70,7 @@ fn data_of_a_removed_member_in_the_volumes_root_is_set_aside() {
 #[test]
 fn a_member_that_is_removed_during_its_wait_is_not_resumed() {
     for etcd in binaries() {
-        let (mut member, status) = Member::founded(&etcd);
+        let (mut member, status) = Member::bootstrapped(&etcd);
         member.pod.uid = "another";
         let process = member.start();
         let report = member.pod.await_state(State::OtherObject);

@@ -14,6 +14,8 @@ use std::{
 use gate::{Action, Grant, Identity, Report, State};
 use tempfile::TempDir;
 
+use crate::tls::Tls;
+
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_etcd-agent");
 pub(crate) const UID: &str = "11111111-2222-3333-4444-555555555555";
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -38,8 +40,8 @@ pub(crate) fn await_some<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// A port nobody listens on, and that nobody else here is given. Below those that the kernel gives to connections, or one
-/// of them would take it before etcd does.
+/// A port without a listener, which no other test here is given. Below those that the kernel gives to connections, or
+/// one of them would take it before etcd does.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -52,7 +54,7 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
-/// Status and body of one request; `None` when nobody answers.
+/// Status and body of one request; `None` when no answer comes.
 pub(crate) fn request(port: u16, head: &str, body: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream
@@ -81,11 +83,14 @@ pub(crate) struct Pod {
     pub(crate) uid: &'static str,
     /// Value of the annotation that names removed members.
     pub(crate) removed: String,
-    /// Value of the annotation that holds earlier lives back.
+    /// Value of the annotation that holds earlier incarnations back.
     pub(crate) fence: Option<String>,
     pub(crate) floors: String,
     pub(crate) name: &'static str,
-    /// The life that grants are for.
+    /// Certificates, where it has any.
+    pub(crate) tls: Option<Tls>,
+    pub(crate) transport: Option<&'static str>,
+    /// The incarnation that grants are for.
     pub(crate) incarnation: u64,
 }
 
@@ -108,6 +113,8 @@ impl Pod {
             fence: None,
             floors: String::new(),
             name: "c-0",
+            tls: None,
+            transport: None,
             incarnation: 1,
         }
     }
@@ -132,6 +139,8 @@ impl Pod {
             .arg(format!("--listen=127.0.0.1:{}", self.port))
             .arg("--termination-log")
             .arg(self.path("termination-log"))
+            .args(self.transport.map(|text| format!("--transport={text}")))
+            .args(self.tls.iter().flat_map(|tls| tls.arguments(self)))
             .arg("--")
             .arg(etcd)
             .args(flags)
@@ -157,7 +166,10 @@ impl Pod {
     }
 
     pub(crate) fn report(&self) -> Option<Report> {
-        let (status, body) = get(self.port, "/gate")?;
+        let (status, body) = match &self.tls {
+            None => get(self.port, "/gate")?,
+            Some(tls) => tls.get(tls.port, "/gate").ok()?,
+        };
         (status == 200).then(|| serde_json::from_str(&body).unwrap())
     }
 

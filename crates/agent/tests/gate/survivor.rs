@@ -35,7 +35,7 @@ impl Three {
         three
     }
 
-    /// Grown as the operator does it: one founds, the others are added at once, as learners, and promoted.
+    /// Grown as the operator does it: one bootstraps, the others are added at once, as learners, and promoted.
     pub(crate) fn grown(etcd: &Path) -> Self {
         let members = ["m0", "m1", "m2"].map(|name| Member {
             more: vec!["--max-learners=8".to_owned()],
@@ -115,6 +115,7 @@ impl Three {
             pod: None,
             member_id: None,
             cluster_id: None,
+            transport: None,
         });
         member.raise_fence();
         member
@@ -139,14 +140,14 @@ impl Member {
         self.pod.volume().join("data")
     }
 
-    /// The second life begins.
+    /// The second incarnation begins.
     pub(crate) fn raise_fence(&mut self) {
         self.pod.fence = Some("2".into());
         self.pod.incarnation = 2;
         self.pod.annotate("");
     }
 
-    /// Permission to found another cluster on exactly this data.
+    /// Permission to bootstrap another cluster from exactly this data.
     pub(crate) fn recover(&self, old: &Status) -> Action {
         Action::Recover {
             token: self.pod.token(),
@@ -296,7 +297,7 @@ impl Tools {
         fs::rename(new, self.path(name)).unwrap();
     }
 
-    /// Holds up whoever comes to this point.
+    /// Holds up the process that reaches this point.
     pub(crate) fn hold(&self, point: &str) {
         fs::write(self.path(&format!("{point}.hold")), "").unwrap();
     }

@@ -65,6 +65,8 @@ const TEXTS: &[&[&str]] = &[
     &["spec", "access", "loadBalancerSourceRanges", "*"],
     &["spec", "debug", "image"],
     &["spec", "maintenance", "window", "start"],
+    &["spec", "security", "tls", "extraNames", "*"],
+    &["spec", "security", "tls", "cipherSuites", "*"],
 ];
 
 /// An empty text would not be nothing.
@@ -99,6 +101,8 @@ const LISTS: &[(&[&str], u64, Option<&str>)] = &[
     (&["spec", "pod", "volumeMounts"], 64, Some("mountPath")),
     (&["spec", "pod", "containers"], 16, Some("name")),
     (&["spec", "access", "loadBalancerSourceRanges"], 64, None),
+    (&["spec", "security", "tls", "extraNames"], 32, None),
+    (&["spec", "security", "tls", "cipherSuites"], 32, None),
 ];
 
 const AT_LEAST: &[(&[&str], u64)] = &[

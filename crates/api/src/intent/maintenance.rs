@@ -1,14 +1,14 @@
-//! What a spec says about keeping the database in shape.
+//! The settings of defragmentation and compaction in a spec.
 
 use super::InvalidSpec;
 use crate::v1alpha1::maintenance::{Compact, Defragment, Maintenance, Window};
 
 const DAY: i64 = 24 * 60;
 
-/// How the database is kept in shape.
+/// Defragmentation and compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenanceIntent {
-    /// Files that are mostly empty are written anew.
+    /// Files that are mostly free space are defragmented.
     pub defragment: bool,
     /// When that may begin; `None` is at any time.
     pub window: Option<DailyWindow>,
@@ -17,7 +17,7 @@ pub struct MaintenanceIntent {
 }
 
 impl MaintenanceIntent {
-    /// What may be compacted; no part of a spec that makes no sense changes that.
+    /// What may be compacted; no other part of an invalid spec changes that.
     pub fn history_of(written: &Maintenance) -> Option<u64> {
         match written.compact {
             Compact::Auto => Some(parse_history(written.keep_revisions)),
@@ -26,7 +26,7 @@ impl MaintenanceIntent {
     }
 }
 
-/// Revisions that are kept when nothing is said.
+/// Default number of revisions that are kept.
 const DEFAULT_HISTORY: u64 = 1000;
 
 /// Some minutes of every day.

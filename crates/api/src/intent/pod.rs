@@ -1,4 +1,4 @@
-//! What a spec says about pods. The schema leaves volumes and containers to Kubernetes; here they become what they are
+//! The settings of pods in a spec. The schema leaves volumes and containers to Kubernetes; here they become what they are
 //! meant to be, or a sentence, so that nothing in them is dropped unseen.
 
 use k8s_openapi::api::core::v1::{Container, Volume};

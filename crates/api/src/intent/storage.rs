@@ -1,4 +1,4 @@
-//! What a spec says about volumes.
+//! The settings of volumes in a spec.
 
 use super::{DEFAULT_STORAGE, InvalidSpec};
 use crate::Quantity;
@@ -14,8 +14,8 @@ pub struct StorageIntent {
     pub size: Quantity,
     /// The same in bytes.
     pub bytes: u64,
-    /// Bytes that every volume has by now, which is less than what is requested while claims grow. Nothing in a spec
-    /// says it: whoever parses a spec adds it; `None` counts as the size requested.
+    /// Bytes that every volume has by now, which is less than what is requested while claims are expanded. It is not part
+    /// of a spec: the caller that parses one adds it; `None` counts as the size requested.
     pub size_in_force: Option<u64>,
     /// Storage class; the default class when absent.
     pub class: Option<String>,
@@ -23,7 +23,7 @@ pub struct StorageIntent {
     pub template: Option<ClaimTemplate>,
     /// What happens to the claims when the cluster is stopped.
     pub when_stopped: Retention,
-    /// What happens to the claim of a member that was removed because fewer are asked for.
+    /// What happens to the claim of a member that was removed by a scale-in.
     pub when_scaled: Retention,
     /// What happens to the claims with the object.
     pub when_deleted: Retention,

@@ -1,4 +1,4 @@
-//! Settings of etcd. Flags that have a field, or that are the operator's, are refused by name.
+//! Settings of etcd. Flags that have a field, or that are reserved for the operator, are rejected by name.
 
 use super::{CelRule, QUANTITY, QUANTITY_MESSAGE, always};
 
@@ -21,7 +21,7 @@ macro_rules! has_field {
     };
 }
 
-/// Flags that are the operator's. The API server does not say which one it found, so each rule is about a few.
+/// Flags that are reserved for the operator. The API server does not report which one it found, so each rule is about a few.
 macro_rules! is_ours {
     ($test:literal, $why:literal) => {
         always(FLAGS, concat!("!self.exists(flag, ", $test, ")"), $why)
@@ -47,7 +47,7 @@ pub(super) const RULES: &[CelRule] = &[
             super::storage::size!("self"),
             "].all(size, quantity(string(self.etcd.quotaBackendBytes)).compareTo(sign(size) == 0 ? quantity('10Gi') : size) <= 0)"
         ),
-        "does not fit onto the volume: write at most the size of the volume, better two fifths of it, or grow spec.storage.size as well",
+        "larger than the volume: write at most the size of the volume, preferably two fifths of it, or increase spec.storage.size as well",
     )
     .at(".etcd.quotaBackendBytes"),
     always(
@@ -100,23 +100,23 @@ pub(super) const RULES: &[CelRule] = &[
     has_field!("max-request-bytes", "maxRequestBytes"),
     is_ours!(
         "flag in ['name', 'data-dir', 'wal-dir', 'config-file', 'version', 'help', 'h']",
-        "name, data-dir, wal-dir, config-file, version and help are the operator's: a member that lives elsewhere, or does not start, cannot be kept: leave them out"
+        "name, data-dir, wal-dir, config-file, version and help are reserved for the operator, which could not find the data or start the member otherwise: leave them out"
     ),
     is_ours!(
         "flag.matches('^(listen|advertise|initial|discovery|proxy)(-|$)')",
-        "listen-…, advertise-…, initial-…, discovery… and proxy… are the operator's: members find each other by them: leave them out; spec.access is for clients outside"
+        "listen-…, advertise-…, initial-…, discovery… and proxy… are reserved for the operator, because members find each other by them: leave them out; spec.access is for clients outside"
     ),
     is_ours!(
         "flag.matches('^(peer|client|trusted|tls|experimental-peer)-') || flag in ['cert-file', 'key-file', 'auto-tls', 'cipher-suites', 'self-signed-cert-validity']",
-        "certificates, keys and what goes with them (cert-file, peer-…, client-…, tls-…, auto-tls, …) are the operator's: write spec.security instead"
+        "certificates, keys and related flags (cert-file, peer-…, client-…, tls-…, auto-tls, …) are reserved for the operator: write spec.security instead"
     ),
     is_ours!(
         "flag in ['force-new-cluster', 'unsafe-no-fsync', 'strict-reconfig-check']",
-        "force-new-cluster, unsafe-no-fsync and strict-reconfig-check lose data when used otherwise than the operator does: leave them out"
+        "force-new-cluster, unsafe-no-fsync and strict-reconfig-check can lose data and are reserved for the operator: leave them out"
     ),
     is_ours!(
         "flag in ['max-learners', 'experimental-max-learners', 'experimental-compact-hash-check-enabled', 'logger', 'enable-v2', 'experimental-enable-v2v3', 'v2-deprecation']",
-        "max-learners, compact-hash-check-enabled, logger, enable-v2 and v2-deprecation are the operator's: leave them out"
+        "max-learners, compact-hash-check-enabled, logger, enable-v2 and v2-deprecation are reserved for the operator: leave them out"
     ),
     always(
         &["spec"],

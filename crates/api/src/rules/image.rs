@@ -11,7 +11,7 @@ pub(super) const RULES: &[CelRule] = &[
     always(
         &["spec", "image", "tag"],
         "self.matches('^[A-Za-z0-9_][-._A-Za-z0-9]*$')",
-        "not a tag: write what stands behind the colon of an image, such as v3.6.16",
+        "not a tag: write the part behind the colon of an image reference, such as v3.6.16",
     ),
     always(
         &["spec", "image", "digest"],
@@ -21,10 +21,10 @@ pub(super) const RULES: &[CelRule] = &[
     always(
         &["spec"],
         "!has(self.repository) || !self.repository.startsWith('registry.k8s.io/') || self.?image.?tag.hasValue() || self.?image.?digest.hasValue()",
-        "this repository has tags that no version implies: write spec.image.tag, such as 3.6.16-0, or spec.image.digest",
+        "the tags of this repository do not follow from spec.version: write spec.image.tag, such as 3.6.16-0, or spec.image.digest",
     )
     .at(".repository"),
-    // What stands in a tag before the first dash is a release, or nothing that we understand.
+    // The part of a tag before the first dash is a release, or something that we do not understand.
     always(
         &["spec"],
         "!has(self.version) || !self.?image.?tag.hasValue() || !self.image.tag.matches('^v?3[.][0-9]+[.][0-9]+(-.*)?$') || (self.image.tag.replace('v', '') + '-').startsWith(self.version.replace('v', '') + '-')",

@@ -1,4 +1,4 @@
-//! When the database is kept in shape.
+//! Defragmentation and compaction.
 
 use super::{CelRule, always};
 
@@ -16,6 +16,6 @@ pub(super) const RULES: &[CelRule] = &[
     always(
         &["spec", "maintenance", "keepRevisions"],
         "self >= 1 && self <= 1000000000",
-        "write how many revisions are kept, 1 to 1000000000, or leave it out for 1000; compact: Never lets nothing be compacted",
+        "write how many revisions are kept, 1 to 1000000000, or leave it out for 1000; to compact nothing write compact: Never",
     ),
 ];

@@ -1,4 +1,4 @@
-//! Pods: what belongs to the operator, and what could not be made.
+//! Pods: what is reserved for the operator, and what Kubernetes would not accept.
 
 use super::{CelRule, always};
 
@@ -8,8 +8,7 @@ const LABEL_VALUE: &str =
     "self.size() <= 63 && self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')";
 const LABEL_VALUE_MESSAGE: &str =
     "not a value of a label: write at most 63 letters, digits, dashes, dots and underscores";
-const GRACE: &str =
-    "too short for a leader to hand over, which may take 7 seconds: write at least 10";
+const GRACE: &str = "too short for a leader to transfer its leadership, which may take 7 seconds: write at least 10";
 
 pub(super) const RULES: &[CelRule] = &[
     always(&["spec", "pod", "labels"], LABEL_KEYS, LABEL_KEYS_MESSAGE),
@@ -31,7 +30,7 @@ pub(super) const RULES: &[CelRule] = &[
     always(
         &["spec", "pod", "annotations"],
         "!self.exists(key, key.startsWith('etcd.etcd.io/'))",
-        "annotations of etcd.etcd.io/ are the operator's: write one of your own, such as example.com/team",
+        "annotations below etcd.etcd.io/ are reserved for the operator: write one of your own, such as example.com/team",
     ),
     always(
         &["spec", "pod", "nodeSelector"],
@@ -45,18 +44,18 @@ pub(super) const RULES: &[CelRule] = &[
     ),
     always(
         &["spec", "pod", "env", "*", "name"],
-        "!self.startsWith('ETCD_') && !(self in ['POD_NAME', 'POD_UID'])",
-        "ETCD_… would override flags, POD_NAME and POD_UID are the operator's: write another name, or spec.etcd for settings of etcd",
+        "!self.startsWith('ETCD_') && !(self in ['POD_NAME', 'POD_UID', 'ETCDCTL_CACERT', 'ETCDCTL_CERT', 'ETCDCTL_KEY'])",
+        "ETCD_… would override flags, POD_NAME, POD_UID, ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY are reserved for the operator: write another name, or spec.etcd for settings of etcd",
     ),
     always(
         &["spec", "pod", "volumes", "*", "name"],
-        "!(self in ['data', 'agent', 'podinfo'])",
-        "a volume of the operator's has this name: write another one",
+        "!(self in ['data', 'agent', 'podinfo', 'etcd-tls'])",
+        "the operator has a volume of this name: write another one",
     ),
     always(
         &["spec", "pod", "volumeMounts", "*", "mountPath"],
-        "self != '/' && !(self + '/').matches('^/(var/lib/etcd|agent|podinfo)/')",
-        "the operator mounts something here (/var/lib/etcd, /agent, /podinfo): write another path",
+        "self != '/' && !(self + '/').matches('^/(var/lib/etcd|agent|podinfo|etc/etcd/tls)/')",
+        "the operator mounts something here (/var/lib/etcd, /agent, /podinfo, /etc/etcd/tls): write another path",
     ),
     always(
         &["spec", "pod"],

@@ -1,4 +1,4 @@
-//! How long members that are gone are waited for.
+//! How long failed nodes and joining members are waited for.
 
 use super::{CelRule, always};
 
@@ -6,7 +6,7 @@ pub(super) const RULES: &[CelRule] = &[
     always(
         &["spec", "recovery", "nodePatienceSeconds"],
         "self >= 10 && self <= 604800",
-        "a node may be silent for a moment without being gone: write 10 to 604800 seconds (a week), or leave it out for 300",
+        "a node may be NotReady for a short time without being lost: write 10 to 604800 seconds (a week), or leave it out for 300",
     ),
     always(
         &["spec", "recovery", "joinPatienceSeconds"],

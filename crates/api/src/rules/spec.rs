@@ -1,4 +1,4 @@
-//! Names, sizes, versions, resources, and what this release cannot do.
+//! Names, sizes, versions and resources.
 
 use super::{CelRule, QUANTITY, QUANTITY_MESSAGE, always};
 
@@ -33,12 +33,4 @@ pub(super) const RULES: &[CelRule] = &[
         QUANTITY,
         QUANTITY_MESSAGE,
     ),
-    CelRule {
-        path: &["spec"],
-        rule: "!has(self.security) || !has(self.security.tls) || (has(self.security.tls.enabled) && !self.security.tls.enabled) || (oldSelf.hasValue() && has(oldSelf.value().security) && has(oldSelf.value().security.tls) && (!has(oldSelf.value().security.tls.enabled) || oldSelf.value().security.tls.enabled))",
-        message: "security.tls asks for TLS, which this release does not run yet: leave security out, or write security.tls.enabled: false, for a plaintext cluster",
-        at: None,
-        telling: None,
-        optional_old_self: true,
-    },
 ];

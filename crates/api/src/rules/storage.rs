@@ -149,20 +149,22 @@ pub(crate) const TEMPLATE_LIMITS: &[&str] = &[
     "limits",
 ];
 const ONLY_STORAGE: &str = "self.all(name, name == 'storage')";
-const ONLY_STORAGE_MESSAGE: &str = "a claim has no other resource: write storage, and nothing else";
-const CHANGED: &str = "cannot change but for its storage request, which may grow: a claim keeps what it was made with: make a new cluster and copy the data into it";
+const ONLY_STORAGE_MESSAGE: &str =
+    "a PersistentVolumeClaim has no other resource: write only storage";
+const CHANGED: &str = "is immutable except for its storage request, which may be increased: create a new cluster and copy the data into it";
 
 pub(super) const RULES: &[CelRule] = &[
     always(&["spec", "storage", "size"], QUANTITY, QUANTITY_MESSAGE),
-    // Growth that no volume has reached, because their class cannot expand them, may be taken back.
+    // An expansion that no volume has reached, because their class cannot expand them, may be reverted.
     always(
         &[],
         concat!(
             "[[", size!("oldSelf.spec"), ", ", size!("self.spec"),
             "].map(size, sign(size) == 0 ? quantity('10Gi') : size)].all(sizes, sizes[1].compareTo(sizes[0]) >= 0",
+            " || (self.?status.?memory.?proven.?storageBytes.hasValue() && sizes[1].isInteger() && sizes[1].asInteger() >= self.status.memory.proven.storageBytes)",
             " || (self.?status.?storageBytes.hasValue() && sizes[1].isInteger() && sizes[1].asInteger() >= self.status.storageBytes))"
         ),
-        "cannot shrink: volumes only grow; write at least the size they were asked to have before",
+        "cannot be reduced: volumes can only be expanded; write at least the previous size",
     )
     .at(".spec.storage.size"),
     always(
@@ -171,7 +173,7 @@ pub(super) const RULES: &[CelRule] = &[
             same_class_as!("self.storage.volumeClaimTemplate.spec.storageClassName"),
             class_at!("self", "?storageClassName",
                 same_class_as!("self.storage.storageClassName"), no_class!("oldSelf"))),
-        "volumes cannot move between classes: make a new cluster and copy the data into it",
+        "the StorageClass of a volume cannot change: create a new cluster and copy the data into it",
     )
     .at(".storage.storageClassName"),
     always(

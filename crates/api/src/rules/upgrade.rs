@@ -1,9 +1,9 @@
 //! The way from one release to another, as [`EtcdVersion::next_hop`](crate::EtcdVersion::next_hop) has it. Before a
-//! cluster has formed there is nothing to carry over, and a mistake can be mended.
+//! cluster has formed there is nothing to carry over, and a mistake can be corrected.
 
 use super::{CelRule, always};
 
-/// `way` is line and patch of the old release, then of the new one.
+/// `way` is minor version and patch of the old release, then of the new one.
 macro_rules! with_way {
     ($say:expr) => {
         concat!(
@@ -14,7 +14,7 @@ macro_rules! with_way {
     };
 }
 
-/// Parts: 0 is 3, 1 the line, 2 the patch; 3 is 3 again, 4 and 5 the same of the new release.
+/// Parts: 0 is 3, 1 the minor version, 2 the patch; 3 is 3 again, 4 and 5 the same of the new release.
 macro_rules! at_once {
     () => {
         "way[1] == way[4] || way[4] == way[1] - 1 || (way[4] == way[1] + 1 && way[2] >= (way[1] == 5 ? 32 : way[1] == 6 ? 11 : 0))"
@@ -27,7 +27,7 @@ macro_rules! has_formed {
     };
 }
 
-/// The line between is 3.6 whichever way it goes.
+/// The minor version in between is 3.6 in both directions.
 macro_rules! first {
     () => {
         "(oldSelf.spec.version.matches('^v?3[.]5[.]([0-9]|[12][0-9]|3[01])$') && !self.spec.version.matches('^v?3[.]5[.]') ? 'v3.5.35' : 'v3.6.16')"
@@ -49,7 +49,7 @@ pub(super) const RULES: &[CelRule] = &[
             ") || self.spec.?upgrade.?allowIntermediate.orValue(false) || ",
             with_way!(at_once!())
         ),
-        "spec.version is too far away: etcd goes one line at a time; go to a release between first, or set spec.upgrade.allowIntermediate: true",
+        "spec.version is too far away: etcd is upgraded one minor version at a time; go to an intermediate release first, or set spec.upgrade.allowIntermediate: true",
     )
     .telling(concat!(
         "'spec.version: etcd cannot go from ' + oldSelf.spec.version + ' to ' + self.spec.version + ' at once: first go to ' + ",
@@ -66,11 +66,11 @@ pub(super) const RULES: &[CelRule] = &[
             " || !self.spec.?upgrade.?allowIntermediate.orValue(false) || ",
             with_way!(at_once!())
         ),
-        "spec.version is too far away for an image that is pinned: take spec.image.tag and spec.image.digest out, or go release by release",
+        "spec.version is too far away for a pinned image: remove spec.image.tag and spec.image.digest, or go through the intermediate releases",
     )
     .telling(concat!(
-        "'spec.version: the way from ' + oldSelf.spec.version + ' to ' + self.spec.version + ' leads through other images than the one that spec.image pins: first go to ' + ",
+        "'spec.version: the way from ' + oldSelf.spec.version + ' to ' + self.spec.version + ' needs other images than the one that spec.image pins: first go to ' + ",
         first!(),
-        " + ', or take spec.image.tag and spec.image.digest out'"
+        " + ', or remove spec.image.tag and spec.image.digest'"
     )),
 ];

@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How clients outside the Kubernetes cluster reach this one. The Service `<name>-client` is always there for those
-/// inside.
+/// How clients outside the Kubernetes cluster reach etcd. Clients inside use the Service `<name>-client`, which always
+/// exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Access {
-    /// `ClusterIP` adds nothing, `NodePort` adds the Service `<name>-nodeport`, `LoadBalancer` adds `<name>-lb`.
+    /// `ClusterIP` adds no Service, `NodePort` adds `<name>-nodeport`, `LoadBalancer` adds `<name>-lb`.
     #[serde(rename = "type", default)]
     pub kind: AccessKind,
-    /// Port on every node, from 30000 to 32767, with `NodePort` only. One that is free when absent.
+    /// Port on every node, from 30000 to 32767; only with `NodePort`. Allocated by Kubernetes when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_port: Option<i32>,
-    /// Annotations of the Service that is added.
+    /// Annotations of the added Service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Who makes the load balancer, with `LoadBalancer` only; the default of the Kubernetes cluster when absent.
+    /// Load balancer class of the added Service; only with `LoadBalancer`. The default of the Kubernetes cluster when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_balancer_class: Option<String>,
-    /// Address ranges that may connect, with `LoadBalancer` only; all when absent.
+    /// Client address ranges (CIDR) that may connect; only with `LoadBalancer`. All when absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_balancer_source_ranges: Vec<String>,
-    /// `Local` keeps the client's address and leads to members on the node that was asked only; `Cluster` when
-    /// absent. With `NodePort` and `LoadBalancer` only.
+    /// `Local` preserves the client's source address and routes only to members on the node that received the connection;
+    /// `Cluster`, the default, routes to any member. Only with `NodePort` and `LoadBalancer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_traffic_policy: Option<TrafficPolicy>,
 }
@@ -45,8 +45,8 @@ pub enum AccessKind {
     LoadBalancer,
 }
 
-/// `Local` keeps the client's address and leads to members on the node that was asked only; `Cluster` when absent.
-/// With `NodePort` and `LoadBalancer` only.
+/// `Local` preserves the client's source address and routes only to members on the node that received the connection;
+/// `Cluster`, the default, routes to any member. Only with `NodePort` and `LoadBalancer`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

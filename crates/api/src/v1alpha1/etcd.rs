@@ -7,32 +7,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::Quantity;
 
-/// Settings of etcd. A change restarts the members one after another.
+/// Settings of etcd. A change restarts the members one at a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Etcd {
-    /// How large the database may become before etcd refuses writes. Without it two fifths of the volume, at most
-    /// 8 GiB: a defragmentation and an incoming snapshot each need a second copy beside the database.
+    /// Database size at which etcd stops accepting writes. Two fifths of the volume when absent, at most 8 GiB:
+    /// defragmentation and an incoming snapshot each need space for a second copy of the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_backend_bytes: Option<Quantity>,
-    /// How old revisions are forgotten; what is older than an hour when absent.
+    /// Automatic compaction by etcd; revisions older than one hour when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_compaction: Option<AutoCompaction>,
-    /// How often a leader says that it lives; 100 in etcd. About the time a message takes between members. Goes
-    /// together with `electionTimeoutMilliseconds`.
+    /// Interval of the leader's heartbeats; 100 when absent. About the round-trip time between members. Set it together
+    /// with `electionTimeoutMilliseconds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_interval_milliseconds: Option<i32>,
-    /// How long a follower waits for a leader before it stands for election; 1000 in etcd. At least five times the
-    /// heartbeat, at most 50000.
+    /// Time without a heartbeat after which a follower starts an election; 1000 when absent. At least five times the
+    /// heartbeat interval, at most 50000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub election_timeout_milliseconds: Option<i32>,
-    /// Entries after which a snapshot of the log is written; etcd's own when absent.
+    /// Number of applied entries after which etcd writes a snapshot; the default of etcd when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot_count: Option<i64>,
-    /// How much etcd logs; `info` when absent.
+    /// Log level of etcd; `info` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LogLevel>,
-    /// Largest request of a client, 1536Ki in etcd.
+    /// Largest request that a client may send; 1536Ki when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_request_bytes: Option<Quantity>,
     /// Any other flag of etcd by its name, without dashes in front. What the operator sets itself is refused, and so
@@ -41,20 +41,20 @@ pub struct Etcd {
     pub flags: BTreeMap<String, String>,
 }
 
-/// How old revisions are forgotten.
+/// Automatic compaction by etcd.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AutoCompaction {
-    /// `Periodic` keeps what is younger than `retention`, `Revision` keeps the last `retention` revisions.
+    /// `Periodic` keeps revisions younger than `retention`, `Revision` keeps the last `retention` revisions.
     #[serde(default)]
     pub mode: CompactionMode,
-    /// A duration such as `1h` or `30m`, or a number of revisions; `1h` when absent, and needed with `Revision`.
-    /// `0` turns compaction off.
+    /// A duration such as `1h` or `30m`, or a number of revisions; `1h` when absent, required with `Revision`.
+    /// `0` disables automatic compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<String>,
 }
 
-/// What `retention` counts.
+/// Unit of `retention`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -66,7 +66,7 @@ pub enum CompactionMode {
     Revision,
 }
 
-/// How much etcd logs; `info` when absent.
+/// Log level of etcd; `info` when absent.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -74,15 +74,15 @@ pub enum CompactionMode {
 pub enum LogLevel {
     /// Everything.
     Debug,
-    /// What happens.
+    /// Normal operation.
     Info,
-    /// What should not happen.
+    /// Warnings.
     Warn,
-    /// What went wrong.
+    /// Errors.
     Error,
-    /// What ends in a panic.
+    /// Panics.
     Panic,
-    /// What ends the process.
+    /// Fatal errors.
     Fatal,
 }
 

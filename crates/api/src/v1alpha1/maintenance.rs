@@ -1,61 +1,61 @@
-//! The part of the spec that is about keeping the database in shape. Field docs are for users, as in
+//! The part of the spec that is about defragmentation and compaction. Field docs are for users, as in
 //! [`super::cluster`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the database is kept in shape. A database at its quota is defragmented and its alarm disarmed whatever is written
-/// here: without it etcd takes no writes.
+/// Defragmentation and compaction by the operator. A database at its quota is always defragmented and its NOSPACE alarm
+/// disarmed, because etcd accepts no writes until then.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Maintenance {
-    /// `Auto` defragments a member whose file is at least 100 MiB of which less than half is used, one member at a time
-    /// and the leader last; `Never` leaves that to somebody else.
+    /// `Auto` defragments a member whose database file has at least 100 MiB and is less than half used, one member at a
+    /// time and the leader last; `Never` does not.
     #[serde(default)]
     pub defragment: Defragment,
-    /// When that may begin; at any time when absent.
+    /// When a defragmentation may start; at any time when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
-    /// `Auto` compacts the history of a database that has used 90 % of its quota, down to `keepRevisions`; `Never` lets
-    /// the operator compact nothing: etcd takes no writes once the quota is reached, until room is made by hand.
+    /// `Auto` compacts the revisions of a database that uses 90 % of its quota, down to `keepRevisions`. With `Never` the
+    /// operator compacts nothing: once the quota is reached, etcd accepts no writes until space is freed manually.
     #[serde(default)]
     pub compact: Compact,
-    /// How many of the latest revisions are kept when history is compacted to make room; 1000 when absent. Without
-    /// influence on `spec.etcd.autoCompaction`, which etcd does by itself.
+    /// Number of latest revisions that the operator keeps when it compacts to free space; 1000 when absent. Does not
+    /// affect `spec.etcd.autoCompaction`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_revisions: Option<i64>,
 }
 
-/// Who compacts the history of a database that is nearly full.
+/// Whether the operator compacts a database that is nearly full.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub enum Compact {
-    /// The operator.
+    /// It does.
     #[default]
     Auto,
-    /// Not the operator.
+    /// It does not.
     Never,
 }
 
-/// Who defragments.
+/// Whether the operator defragments.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub enum Defragment {
-    /// The operator.
+    /// It does.
     #[default]
     Auto,
-    /// Somebody else.
+    /// It does not.
     Never,
 }
 
-/// Some hours of every day, in UTC.
+/// A daily time window, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Window {
-    /// When it begins, such as `02:00`, in UTC.
+    /// Start of the window, such as `02:00`, in UTC.
     pub start: String,
-    /// How many hours it lasts, from 1 to 24; it may go past midnight.
+    /// Length in hours, from 1 to 24; the window may extend past midnight.
     pub hours: i32,
 }

@@ -1,9 +1,11 @@
-//! The status of `EtcdCluster`: what was observed, and the few facts that are latched before a side
-//! effect so that the next look knows how far the last one got.
+//! The status of `EtcdCluster`: what was observed, for people and programs, and under one key what the operator remembers.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::former::FormerMemory;
+use super::memory::Memory;
 
 /// What the cluster is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,12 +32,15 @@ pub struct EtcdClusterStatus {
     /// Member ID of the leader, hexadecimal.
     #[serde(rename = "leaderID", default, skip_serializing_if = "Option::is_none")]
     pub leader_id: Option<String>,
-    /// ID of the etcd cluster, hexadecimal; latched once it has formed.
+    /// ID of the etcd cluster, hexadecimal, once it has formed.
     #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
     /// Where clients connect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_endpoints: Vec<String>,
+    /// The certificates that the operator issued, where TLS is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificates: Option<CertificateStatus>,
     /// Lowest etcd release that a member runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -51,82 +56,27 @@ pub struct EtcdClusterStatus {
     /// Generation of the spec that this status speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// UID of the object that this status speaks of. A status that was restored under another one is not believed.
-    #[serde(rename = "objectUID", default, skip_serializing_if = "Option::is_none")]
-    pub object_uid: Option<String>,
-    /// Who votes, as last listed; kept while nobody can be asked.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub voters: Vec<KnownVoter>,
-    /// Who is listed without a vote, and how far it has come.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub learners: Vec<KnownLearner>,
-    /// Life of this cluster's data: 1 at first, raised whenever the data starts over.
+    /// What the operator remembers; not for people to write, and of no use to programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub incarnation: Option<i64>,
-    /// The one permission to bootstrap, written before it is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bootstrap: Option<BootstrapIntent>,
-    /// Waits at the gate for which a member is, or may be, added; written before it is.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub joins: Vec<JoinIntent>,
-    /// Members that are leaving because the cluster was made smaller; written before they are removed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub retiring: Vec<RetireIntent>,
-    /// This object took over data that an earlier object of its name had kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resumed: Option<bool>,
-    /// Data of a life before this one is held back at the gate; it rises with each recovery from lost quorum.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fence: Option<i64>,
-    /// A recovery from lost quorum that is under way; written before anything is stopped for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recovery: Option<RecoveryIntent>,
-    /// The pod template that members are known to run on, and its etcd release. A pod that is made anew for any reason is
-    /// made from it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proven: Option<ProvenTemplate>,
-    /// The member that is next to get another template, or the first to try it; written before it is restarted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trial: Option<TrialIntent>,
-    /// Oldest line of etcd (5 for 3.5) whose entries may still be in the members' logs. 3.7 cannot read those of 3.5.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_line: Option<i32>,
-    /// Members are made to take a snapshot before they go to 3.7.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub renewing_logs: Option<bool>,
-    /// Size that every volume has reached, in bytes; etcd's quota follows from it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub storage_bytes: Option<i64>,
-    /// The data is being deleted because the cluster was stopped under `whenStopped: Delete`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ending: Option<bool>,
-    /// Revision up to which the operator last compacted the history, to make room.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compacted_revision: Option<i64>,
-    /// The member that is being defragmented; written before it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub defragmenting: Option<String>,
-    /// Members that were restarted because they hung; written before they are. Whoever hangs again is replaced.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hung: Vec<HangIntent>,
+    pub memory: Option<Memory>,
+    /// What the release before wrote.
+    #[serde(flatten)]
+    pub former: FormerMemory,
 }
 
-/// A pod template that members are known to run on.
-#[derive(
-    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-pub struct ProvenTemplate {
-    /// Its hash; empty for what an earlier operator left.
-    #[serde(default)]
-    pub template: String,
-    /// The etcd release in it.
-    pub version: String,
-    /// Every member runs on it.
-    #[serde(default)]
-    pub everywhere: bool,
-    /// The release that was proven before it, while some members still run on that.
+/// The certificates of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateStatus {
+    /// When the first of the certificates of members and clients expires.
+    pub not_after: Time,
+    /// When they are renewed.
+    pub renewal_time: Time,
+    /// When the authority that issued them expires; absent while its Secret is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
+    pub authority_not_after: Option<Time>,
+    /// Secret with what a client needs: `ca.crt`, `tls.crt` and `tls.key`.
+    pub client_secret: String,
 }
 
 /// Who tries another template.
@@ -210,7 +160,7 @@ pub enum Role {
     Learner,
 }
 
-/// Who may found the cluster.
+/// The member that may bootstrap the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BootstrapIntent {

@@ -9,38 +9,38 @@ use serde::{Deserialize, Serialize};
 use crate::Quantity;
 use crate::v1alpha1::cluster::Resources;
 
-/// The volume of each member.
+/// Volume of each member.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Storage {
-    /// Storage class of the claims; the cluster's default class when absent.
+    /// StorageClass of the PersistentVolumeClaims; the default class of the Kubernetes cluster when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_class_name: Option<String>,
-    /// Size of each volume; it may grow, if the storage class lets claims grow, and never shrink. etcd's
-    /// quota is two fifths of it, at most 8 GiB, unless `spec.etcd.quotaBackendBytes` says otherwise.
+    /// Size of each volume. It can be increased if the StorageClass allows volume expansion, and never reduced. The quota
+    /// of etcd is two fifths of it, at most 8 GiB, unless `spec.etcd.quotaBackendBytes` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Quantity>,
-    /// A whole claim, for what the two fields above cannot say (access mode, selector, volume
-    /// attributes). What it states wins over them.
+    /// A complete PersistentVolumeClaim template, for what the two fields above cannot express (access mode, selector,
+    /// volume attributes). It takes precedence over them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume_claim_template: Option<ClaimTemplate>,
-    /// What happens to the claims when they are no longer in use.
+    /// What happens to PersistentVolumeClaims that are no longer in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_policy: Option<ClaimPolicy>,
 }
 
-/// What happens to claims that are no longer in use.
+/// What happens to PersistentVolumeClaims that are no longer in use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimPolicy {
-    /// When the cluster is stopped (`size: 0`): `Retain` keeps the claims, and a cluster that is started
-    /// again has its data; `Delete` deletes them, and it starts empty.
+    /// When the cluster is stopped (`size: 0`): `Retain` keeps the claims, and the cluster has its data when it is started
+    /// again; `Delete` deletes them, and it starts empty.
     pub when_stopped: Retention,
-    /// When the cluster is made smaller: `Delete` deletes the claim of each member that was removed; `Retain`
-    /// keeps it for you to look at, and a member that comes back under its name begins anew.
+    /// When the cluster is scaled in: `Delete` deletes the claim of each removed member; `Retain` keeps it for
+    /// inspection, and a later member of the same name joins with an empty data directory.
     pub when_scaled: Retention,
-    /// When the `EtcdCluster` object is deleted: `Retain` keeps the claims, and an object created anew
-    /// under the same name resumes them; `Delete` deletes them with the object.
+    /// When the `EtcdCluster` is deleted: `Retain` keeps the claims, and an EtcdCluster that is recreated under the same
+    /// name resumes them; `Delete` deletes them with it.
     pub when_deleted: Retention,
 }
 
@@ -54,7 +54,7 @@ impl Default for ClaimPolicy {
     }
 }
 
-/// Whether a claim is kept.
+/// Whether a claim is retained.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -66,7 +66,7 @@ pub enum Retention {
     Delete,
 }
 
-/// A `PersistentVolumeClaim` to copy for each member.
+/// Template of the PersistentVolumeClaim of each member.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimTemplate {
@@ -88,7 +88,7 @@ pub struct ClaimMetadata {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// The spec of a claim, as Kubernetes has it.
+/// Spec of a PersistentVolumeClaim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimTemplateSpec {

@@ -1,5 +1,5 @@
 //! From what clients were told to the steps that an order must hold: acknowledged operations, and the unknown writes
-//! whose effect somebody found.
+//! whose effect a client saw.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) struct Step {
     pub(super) operation: usize,
 }
 
-/// What it found before it acted, as far as anybody was told. The value is enough: it has one writer and one revision.
+/// What it found before it acted, as far as a client saw it. The value is enough: it has one writer and one revision.
 #[derive(Clone, Copy)]
 pub(super) enum Sees {
     Anything,
@@ -35,7 +35,7 @@ pub(super) enum Sees {
 #[derive(Clone, Copy)]
 pub(super) struct Write {
     pub(super) value: Option<Value>,
-    /// None if nobody was told.
+    /// None if no client saw it.
     pub(super) revision: Option<i64>,
 }
 
@@ -55,7 +55,7 @@ impl Sees {
     }
 }
 
-/// When a value was first told of at the latest, and under which revision.
+/// When a value was first seen at the latest, and under which revision.
 #[derive(Clone, Copy)]
 struct Sighting {
     end: Moment,
@@ -107,7 +107,7 @@ fn step(
             (operation.end, Sees::Value(answer.before.value), write)
         }
         Outcome::Unknown(_) => {
-            // Not found by anybody: whether it took effect makes no difference.
+            // Seen by no client: whether it took effect makes no difference.
             let sighting = sightings.get(&operation.action.value()?)?;
             let sees = match operation.action {
                 Action::Swap { from, .. } => Sees::Value(from),
@@ -127,7 +127,8 @@ fn step(
     })
 }
 
-/// Every value that somebody found. A swap that took effect found the value it started from, whoever was told.
+/// Every value that a client saw. A swap that took effect found the value it started from, whether or not its client
+/// got the answer.
 fn sightings(operations: &[&Operation]) -> Result<BTreeMap<Value, Sighting>, Anomaly> {
     let mut writers: BTreeMap<Value, &Operation> = BTreeMap::new();
     for operation in operations {
@@ -146,7 +147,7 @@ fn sightings(operations: &[&Operation]) -> Result<BTreeMap<Value, Sighting>, Ano
             continue;
         };
         let Some(writer) = writers.get(&value) else {
-            let title = format!("{value} was found, and nobody wrote it");
+            let title = format!("{value} was found, and was never written");
             return Err(Anomaly::new(title, &[operation]));
         };
         let told = writer.acknowledged();

@@ -151,9 +151,9 @@ fn a_read_of_a_deleted_value_is_found() {
 }
 
 #[test]
-fn a_value_that_nobody_wrote_is_found() {
+fn a_value_that_was_never_written_is_found() {
     let history = [put((0, 1), 10, None, 2), get((2, 3), Some((99, 3)), 3)];
-    assert!(judge(&history).unwrap_err().title.contains("nobody wrote"));
+    assert!(judge(&history).unwrap_err().title.contains("never written"));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_refused_write_that_took_effect_is_found() {
         refused((0, 1), Action::Put(10)),
         get((2, 3), Some((10, 2)), 2),
     ];
-    assert!(judge(&history).unwrap_err().title.contains("nobody wrote"));
+    assert!(judge(&history).unwrap_err().title.contains("never written"));
 }
 
 #[test]

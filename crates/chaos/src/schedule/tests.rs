@@ -18,7 +18,7 @@ fn a_seed_is_a_schedule() {
         .take(3)
         .map(|round| round.to_string())
         .collect();
-    // Seeds that people wrote down must not change their meaning unnoticed.
+    // Seeds that people recorded must not change their meaning unnoticed.
     assert_eq!(first, GOLDEN);
 }
 

@@ -70,9 +70,9 @@ fn a_watch_that_tells_all_is_fine() {
 #[test]
 fn a_missing_event_is_found_also_at_the_end() {
     let heard = [event(2, Some(10)), event(4, Some(11))];
-    assert_eq!(titles(&heard, &history()), ["w was not told of revision 3"]);
+    assert_eq!(titles(&heard, &history()), ["w did not receive revision 3"]);
     let heard = [event(2, Some(10)), event(3, None)];
-    assert_eq!(titles(&heard, &history()), ["w was not told of revision 4"]);
+    assert_eq!(titles(&heard, &history()), ["w did not receive revision 4"]);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn an_event_with_another_value_is_found() {
 }
 
 #[test]
-fn an_event_that_nobody_caused_is_found() {
+fn an_event_without_a_write_is_found() {
     let heard = [
         event(2, Some(10)),
         event(3, None),
@@ -113,7 +113,7 @@ fn an_event_that_nobody_caused_is_found() {
     ];
     let found = titles(&heard, &history());
     assert!(
-        found.len() == 1 && found[0].contains("nobody did"),
+        found.len() == 1 && found[0].contains("without a write"),
         "{found:?}"
     );
     let mut explained = history();
@@ -144,7 +144,7 @@ fn what_was_compacted_is_no_gap_and_is_told_of() {
     assert_eq!(watched(&heard).compacted(), [(3, 4)]);
     // Only what was below the compacted revision is excused.
     let heard = [Heard::Compacted(3), event(4, Some(11))];
-    assert_eq!(titles(&heard, &history()), ["w was not told of revision 3"]);
+    assert_eq!(titles(&heard, &history()), ["w did not receive revision 3"]);
 }
 
 #[test]

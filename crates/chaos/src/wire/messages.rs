@@ -1,5 +1,5 @@
 //! The few messages of etcd's `rpc.proto` that the clients speak. What is a `oneof` there is a set of optional fields
-//! here, of which one is set: the bytes are the same. Fields nobody reads are left out.
+//! here, of which one is set: the bytes are the same. Fields that are never read are left out.
 
 use prost::{Enumeration, Message};
 

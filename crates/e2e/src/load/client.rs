@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use etcd::{DirectTcp, Member, Pool, Security, Target};
+use etcd::{Credentials, DirectTcp, Member, Pool, Target};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
 use tokio::sync::Notify;
+
+use crate::secrets;
 
 /// How long one attempt may take. Below the limit of a gap: one attempt that is lost on the way, as those are that a
 /// follower passes to a leader which is just handing over, is not yet an outage.
@@ -22,23 +24,33 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Addresses {
     slices: Api<EndpointSlice>,
     namespace: String,
+    cluster: String,
     service: String,
+    client: kube::Client,
+    credentials: Mutex<Option<Arc<Credentials>>>,
     known: Mutex<Vec<Target>>,
     doubted: Notify,
 }
 
 impl Addresses {
-    pub(super) fn new(client: kube::Client, namespace: &str, cluster: &str) -> Self {
+    pub(super) fn new(
+        client: kube::Client,
+        (namespace, cluster): (&str, &str),
+        credentials: Option<Arc<Credentials>>,
+    ) -> Self {
         Self {
-            slices: Api::namespaced(client, namespace),
+            slices: Api::namespaced(client.clone(), namespace),
+            client,
             namespace: namespace.to_owned(),
+            cluster: cluster.to_owned(),
+            credentials: Mutex::new(credentials),
             service: format!("kubernetes.io/service-name={cluster}-peer"),
             known: Mutex::default(),
             doubted: Notify::new(),
         }
     }
 
-    /// Looks again and again, and at once when somebody failed.
+    /// Looks again and again, and at once when a request failed.
     pub(super) async fn keep_current(&self) {
         let ours = ListParams::default().labels(&self.service);
         loop {
@@ -47,10 +59,34 @@ impl Addresses {
                 let found = slices.iter().flat_map(|slice| self.targets(slice));
                 *self.lock() = found.collect();
             }
+            self.renew().await;
             tokio::time::sleep(PAUSE).await;
             // Either will do.
             drop(tokio::time::timeout(REFRESH, self.doubted.notified()).await);
         }
+    }
+
+    /// A client that lives longer than its certificate reads the Secret again.
+    async fn renew(&self) {
+        if self.credentials().is_none() {
+            return;
+        }
+        let (namespace, cluster) = (&self.namespace, &self.cluster);
+        if let Ok(published) = secrets::credentials(&self.client, namespace, cluster).await {
+            let mut known = self
+                .credentials
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *known = Some(Arc::new(published));
+        }
+    }
+
+    fn credentials(&self) -> Option<Arc<Credentials>> {
+        let known = self
+            .credentials
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.clone()
     }
 
     pub(super) fn count(&self) -> usize {
@@ -90,7 +126,7 @@ impl Client {
         }
     }
 
-    /// Whom to ask: the one that answered last, else the one whose last failure is the longest ago.
+    /// The member to ask: the one that answered last, else the one whose last failure is the longest ago.
     pub(super) async fn member(&mut self) -> Option<Member> {
         let known = self.addresses.lock().clone();
         self.failures.retain(|target, _| known.contains(target));
@@ -108,7 +144,10 @@ impl Client {
             tokio::time::sleep(PAUSE).await;
         }
         self.current.clone_from(&chosen);
-        let member = self.pool.member(&chosen?, Security::Plain);
+        let (chosen, addresses) = (chosen?, &self.addresses);
+        let place = (addresses.cluster.as_str(), addresses.namespace.as_str());
+        let security = secrets::security(addresses.credentials().as_ref(), place, &chosen.pod);
+        let member = self.pool.member(&chosen, &security);
         Some(member.with_deadline(DEADLINE))
     }
 

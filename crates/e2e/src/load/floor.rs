@@ -41,7 +41,7 @@ impl Drop for Floor {
     }
 }
 
-/// A file that nobody else can see.
+/// A file that no other process can see.
 fn tempfile() -> std::io::Result<File> {
     let name = format!("e2e-floor-{}-{:?}", std::process::id(), Instant::now());
     let path = std::env::temp_dir().join(name.replace([' ', ':', '{', '}', ','], ""));

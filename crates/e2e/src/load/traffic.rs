@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use etcd::{Consistency, KeyValue};
+use etcd::{Consistency, Credentials, KeyValue};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
@@ -43,6 +43,8 @@ impl Progress {
 pub(super) struct Traffic {
     pub(super) namespace: String,
     pub(super) cluster: String,
+    /// What is presented, where the cluster has TLS when it begins.
+    pub(super) credentials: Option<Arc<Credentials>>,
     /// What the keys of this load begin with.
     pub(super) run: String,
     pub(super) progress: Arc<Progress>,
@@ -57,7 +59,8 @@ impl Traffic {
             .context("no runtime")?;
         runtime.block_on(async {
             let client = kube::Client::try_default().await?;
-            let addresses = Addresses::new(client, &self.namespace, &self.cluster);
+            let place = (self.namespace.as_str(), self.cluster.as_str());
+            let addresses = Addresses::new(client, place, self.credentials.clone());
             let addresses = Arc::new(addresses);
             tokio::select! {
                 () = addresses.keep_current() => anyhow::bail!("the addresses are no longer looked up"),
@@ -182,7 +185,7 @@ async fn search(mut client: Client, texts: Vec<String>) -> Result<Vec<String>> {
             if let Some(found) = read_once(&mut client, &text, 1).await {
                 break found;
             }
-            ensure!(begin.elapsed() < MINUTE, "nobody answers");
+            ensure!(begin.elapsed() < MINUTE, "no member answers");
         };
         if !is_there(found.as_ref(), &text) {
             lost.push(format!("{text}: {found:?}"));

@@ -10,14 +10,18 @@ type Edit = (Value, &'static [&'static str]);
 
 const CLASS: &[&str] = &[
     "spec.storage.storageClassName",
-    "between classes",
-    "make a new cluster and copy the data into it",
+    "StorageClass of a volume cannot change",
+    "create a new cluster and copy the data into it",
 ];
 const CLAIM: &[&str] = &[
     "spec.storage.volumeClaimTemplate",
-    "but for its storage request",
+    "except for its storage request",
 ];
-const SHRINK: &[&str] = &["spec.storage.size", "cannot shrink", "volumes only grow"];
+const SHRINK: &[&str] = &[
+    "spec.storage.size",
+    "cannot be reduced",
+    "volumes can only be expanded",
+];
 
 #[test]
 fn a_release_that_is_too_far_away_is_refused_with_the_one_to_go_to_first() -> Played {
@@ -91,7 +95,7 @@ fn image_and_resources_and_settings_may_change_once_a_cluster_has_formed() -> Pl
             (json!({"debug": {"enabled": true}}), &[]),
             (
                 json!({"security": {"tls": {"enabled": true}}}),
-                &["TLS", "plaintext"],
+                &["TLS cannot be switched on"],
             ),
             (json!({"security": {"tls": {"enabled": false}}}), &[]),
         ];
@@ -182,7 +186,7 @@ async fn formed(stage: &Stage, mut spec: Value) -> Result<()> {
         "--subresource=status",
         "--type=merge",
         "-p",
-        r#"{"status":{"clusterID":"cafe"}}"#,
+        r#"{"status":{"clusterID":"cafe","memory":{"lineage":{"clusterID":"cafe"}}}}"#,
     ];
     stage
         .commands

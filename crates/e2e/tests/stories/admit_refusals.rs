@@ -98,7 +98,7 @@ fn a_name_that_services_and_labels_cannot_carry_is_refused() -> Played {
 }
 
 #[test]
-fn before_a_cluster_has_formed_its_spec_can_be_mended_and_its_size_may_change() -> Played {
+fn before_a_cluster_has_formed_its_spec_can_be_corrected_and_its_size_may_change() -> Played {
     story(|stage| async move {
         large(&stage).await?;
         all_accepted(

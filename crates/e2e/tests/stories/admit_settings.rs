@@ -55,6 +55,8 @@ fn settings_that_make_sense_are_accepted() -> Played {
 #[test]
 fn a_patience_that_is_none_is_refused() -> Played {
     let patience = |seconds: i32| json!({"recovery": {"nodePatienceSeconds": seconds}});
+    let joins = |seconds: i32| json!({"recovery": {"joinPatienceSeconds": seconds}});
+    let joins_within: &[&str] = &["recovery.joinPatienceSeconds", "60 to 604800"];
     let cases: Vec<Case> = vec![
         (
             patience(0),
@@ -68,6 +70,9 @@ fn a_patience_that_is_none_is_refused() -> Played {
             json!({"recovery": {"onQuorumLoss": "Always"}}),
             &["onQuorumLoss", "FromSurvivor"],
         ),
+        (joins(59), joins_within),
+        (joins(-1), joins_within),
+        (joins(604_801), joins_within),
     ];
     story(|stage| async move { stage.all_refused(cases).await })
 }
@@ -89,6 +94,18 @@ fn a_maintenance_window_that_is_none_is_refused() -> Played {
         (
             json!({"maintenance": {"defragment": "Sometimes"}}),
             &["maintenance.defragment", "Never"],
+        ),
+        (
+            json!({"maintenance": {"compact": "Sometimes"}}),
+            &["maintenance.compact", "Never"],
+        ),
+        (
+            json!({"maintenance": {"keepRevisions": 0}}),
+            &["maintenance.keepRevisions", "1 to 1000000000"],
+        ),
+        (
+            json!({"maintenance": {"keepRevisions": 1_000_000_001}}),
+            &["maintenance.keepRevisions", "compact: Never"],
         ),
     ];
     story(|stage| async move { stage.all_refused(cases).await })
@@ -129,7 +146,7 @@ fn settings_that_etcd_would_not_take_are_refused() -> Played {
             etcd(json!({"quotaBackendBytes": "11Gi"})),
             &[
                 "spec.etcd.quotaBackendBytes",
-                "does not fit",
+                "larger than the volume",
                 "spec.storage.size",
             ],
         ),
@@ -197,7 +214,10 @@ fn flags_that_etcd_lacks_that_have_a_field_or_that_are_the_operators_are_refused
         "auto-tls",
         "max-learners",
     ] {
-        cases.push((flags(&[flag]), &["spec.etcd.flags", "the operator's"]));
+        cases.push((
+            flags(&[flag]),
+            &["spec.etcd.flags", "reserved for the operator"],
+        ));
     }
     for flag in [
         "force-new-cluster",
@@ -223,7 +243,7 @@ fn pods_that_could_not_be_made_are_refused() -> Played {
         ),
         (
             pod(json!({"annotations": {"etcd.etcd.io/grant": "{}"}})),
-            &["spec.pod.annotations", "the operator's"],
+            &["spec.pod.annotations", "reserved for the operator"],
         ),
         (
             pod(json!({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]})),
@@ -327,7 +347,7 @@ fn a_field_of_access_that_its_type_does_not_have_is_refused() -> Played {
             access(json!({"externalTrafficPolicy": "Local"})),
             &[
                 "spec.access.externalTrafficPolicy",
-                "NodePort and LoadBalancer",
+                "NodePort or LoadBalancer",
             ],
         ),
         (

@@ -25,7 +25,7 @@ fn a_member_whose_data_went_bad_is_found_by_etcd_and_replaced() -> Played {
         let cluster = create(&stage).await?;
         let leader = cluster.leader().await?;
         let victim = ["c-0", "c-1", "c-2"].into_iter().find(|m| *m != leader);
-        let victim = victim.context("everybody leads")?;
+        let victim = victim.context("no member follows")?;
         let Some(database) = database(&cluster, victim).await? else {
             skipped("the volumes are not on this machine");
             return Ok(());
@@ -52,13 +52,13 @@ fn a_member_whose_data_went_bad_is_found_by_etcd_and_replaced() -> Played {
         comes_true(&cluster, 3, "3.6.16").await?;
         ensure!(cluster.any_member().await?.alarms().await?.is_empty());
         ensure!(cluster.value("key").await?.as_deref() == Some(WORD));
-        let why = "differs from that of the majority";
+        let why = "differs from the majority";
         cluster.has_event("MemberRemoved", why).await
     })
 }
 
 #[test]
-fn where_no_majority_agrees_nothing_is_touched_until_somebody_decides() -> Played {
+fn where_no_majority_agrees_nothing_is_touched_until_a_user_decides() -> Played {
     story(|stage| async move {
         let cluster = create(&stage).await?;
         let leader = cluster.leader().await?;
@@ -79,13 +79,13 @@ fn where_no_majority_agrees_nothing_is_touched_until_somebody_decides() -> Playe
         let words = ["no majority agrees", "c-0 has", "c-1 has", "c-2 has"];
         let told = cluster.complains_within(MINUTE * 3, "Degraded", &words);
         tell(&told.await?);
-        until("nobody is served", MINUTE * 3, || async {
+        until("no client is served", MINUTE * 3, || async {
             let reason = cluster.condition("Degraded").await?.reason;
             let available = cluster.condition("Available").await?.status;
-            Ok(reason == "DataDiffers" && available == "False")
+            Ok(reason == "DataInconsistent" && available == "False")
         })
         .await?;
-        stays("nobody is touched", Duration::from_secs(10), || async {
+        stays("no member is touched", Duration::from_secs(10), || async {
             Ok(ids(&cluster).await? == before)
         })
         .await?;
@@ -110,7 +110,7 @@ fn where_no_majority_agrees_nothing_is_touched_until_somebody_decides() -> Playe
     })
 }
 
-/// As the condition says: whoever is right leads, and one of the others loses its data.
+/// As the condition says: a member that is right leads, and one of the others loses its data.
 async fn decide(
     cluster: &Cluster,
     ids: &BTreeMap<String, u64>,
@@ -126,7 +126,7 @@ async fn decide(
         Ok(false)
     })
     .await?;
-    let wrong = wrong.context("nobody follows")?;
+    let wrong = wrong.context("no member follows")?;
     let pods = cluster.pods().await?;
     let claims = cluster.stage.api::<PersistentVolumeClaim>();
     let claim = format!("data-{wrong}");

@@ -22,13 +22,13 @@ fn a_member_whose_disk_stalls_is_restarted_once_and_then_replaced() -> Played {
         let cluster = three(&stage).await?;
         let leader = cluster.leader().await?;
         let victim = ["c-0", "c-1", "c-2"].into_iter().find(|n| *n != leader);
-        let victim = victim.context("everybody leads")?;
+        let victim = victim.context("no member follows")?;
         let old = cluster.member(victim).await?.status().await?.member_id;
         let first = pod_uid(&cluster, victim).await?;
         let load = Load::start(&cluster).await?;
         stall(&cluster, victim, "5s").await?;
-        let words = format!("{victim} does not keep up: it ends a write to its disk every ");
-        let said = cluster.complains("Degraded", &[&words, " s only"]).await?;
+        let words = format!("{victim} does not keep up: it completes only one disk write every ");
+        let said = cluster.complains("Degraded", &[&words, " s"]).await?;
         tell(&said);
         let took = restarted(&cluster, victim, &first).await?;
         tell(&format!("restarted {:.0} s later", took.as_secs_f32()));
@@ -44,10 +44,10 @@ fn a_member_whose_disk_stalls_is_restarted_once_and_then_replaced() -> Played {
         comes_true(&cluster, 3, "3.6.16").await?;
         load.finish().await?.assert_gap(LIMIT)?;
         let restarted = format!(
-            "restarted {victim}, which did not keep up: it ends a write to its disk every "
+            "restarted {victim}, which did not keep up: it completes only one disk write every "
         );
-        cluster.has_event("MemberHangs", &restarted).await?;
-        let why = "it hangs again after a restart: it ends a write to its disk every ";
+        cluster.has_event("MemberStalled", &restarted).await?;
+        let why = "it stalls again after a restart: it completes only one disk write every ";
         cluster.has_event("MemberRemoved", why).await
     })
 }
@@ -61,12 +61,12 @@ fn a_leader_whose_disk_stops_is_helped_by_a_restart_and_stays_who_it_is() -> Pla
         let first = pod_uid(&cluster, &victim).await?;
         let load = Load::start(&cluster).await?;
         stall(&cluster, &victim, "1h").await?;
-        let words = format!("{victim} does not keep up: it has ended no write to its disk since");
+        let words = format!("{victim} does not keep up: it has completed no disk write since");
         cluster.complains("Degraded", &[&words]).await?;
         let took = restarted(&cluster, &victim, &first).await?;
         tell(&format!("restarted {:.0} s later", took.as_secs_f32()));
         cluster.ready_within(MINUTE * 2).await?;
-        // Nobody leads for an election, and clients that were led to it wait for an answer first.
+        // There is no leader during the election, and clients that were connected to it wait for an answer first.
         load.finish().await?.assert_gap(LIMIT * 5)?;
         let now = cluster.member(&victim).await?.status().await?.member_id;
         ensure!(now == old, "{victim} was replaced");

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 fn a_foreign_service_is_left_alone_and_named_and_other_clusters_go_on() -> Played {
     story(|stage| async move {
         let service = json!({"metadata": {"name": "c-client"},
-            "spec": {"ports": [{"port": 80}], "selector": {"app": "somebody-elses"}}});
+            "spec": {"ports": [{"port": 80}], "selector": {"app": "another-owners"}}});
         let theirs: Service = put(&stage, service).await?;
         let cluster = one(&stage, "c").await?;
         let other = one(&stage, "other").await?;

@@ -1,12 +1,8 @@
-//! The process of a member is stopped and answers nothing. Its liveness probe fails, so that is the kubelet's to mend,
-//! and the operator leaves it alone. Only where the pods run on this very machine can a test do that.
+//! The process of a member is stopped and answers nothing. Its liveness probe fails, so that is the kubelet's to
+//! repair, and the operator leaves it alone. Only where the pods run on this very machine can a test do that.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-
-use anyhow::{Context, Result, ensure};
-use e2e::{LIMIT, Load, MINUTE, Played, comes_true, skipped, story, tell, until};
+use anyhow::{Context, ensure};
+use e2e::{LIMIT, Load, MINUTE, Played, comes_true, etcd_of, signal, skipped, story, tell, until};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::json;
@@ -19,7 +15,7 @@ fn a_process_that_answers_nothing_is_restarted_by_kubernetes() -> Played {
         cluster.ready_within(MINUTE * 2).await?;
         let leader = cluster.leader().await?;
         let victim = ["c-0", "c-1", "c-2"].into_iter().find(|n| *n != leader);
-        let victim = victim.context("everybody leads")?;
+        let victim = victim.context("no member follows")?;
         let old = cluster.member(victim).await?.status().await?.member_id;
         let pod = cluster.pods().await?.remove(victim).context("no pod")?;
         let uid = pod.uid().context("no UID")?;
@@ -28,8 +24,7 @@ fn a_process_that_answers_nothing_is_restarted_by_kubernetes() -> Played {
             return Ok(());
         };
         let load = Load::start(&cluster).await?;
-        let stopped = Command::new("kill").args(["-STOP", &process]).status()?;
-        ensure!(stopped.success(), "{process} cannot be stopped");
+        signal(&process, "STOP")?;
         let took = until(format!("{victim} runs again"), MINUTE * 4, || async {
             let pods = cluster.pods().await?;
             let pod = pods.get(victim).context("no pod")?;
@@ -54,18 +49,4 @@ fn restarts(pod: &Pod) -> i32 {
         .flatten()
         .map(|container| container.restart_count)
         .sum()
-}
-
-/// The process that is etcd in a pod.
-fn etcd_of(uid: &str) -> Result<Option<String>> {
-    let pod = format!("pod{uid}");
-    let is_etcd = |id: &String| {
-        let directory = Path::new("/proc").join(id);
-        let read = |file| fs::read_to_string(directory.join(file)).unwrap_or_default();
-        read("comm").trim() == "etcd" && read("cgroup").contains(&pod)
-    };
-    let names =
-        fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let ids = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    Ok(ids.into_iter().find(is_etcd))
 }

@@ -1,4 +1,4 @@
-//! Nodes take nobody in for a while. It has a program of its own, because other clusters need them.
+//! No node takes pods for a while. It has a program of its own, because other clusters need them.
 
 use anyhow::{Context, Result, ensure};
 use api::names;
@@ -27,17 +27,20 @@ fn quorum_that_may_return_is_waited_for_and_nothing_is_touched() -> Played {
     })
 }
 
-/// Two of three pods go, and their nodes take nobody in: their volumes are tied to them.
+/// Two of three pods go, and their nodes take no pod: their volumes are tied to them.
 async fn waits(cluster: &Cluster) -> Result<()> {
     let pods = cluster.pods().await?;
     for victim in ["c-0", "c-2"] {
         cluster.kill(pods.get(victim).context("no pod")?).await?;
     }
-    let words = ["no quorum answers", "c-0 cannot start", "c-2 cannot start"];
+    let words = ["no quorum responds", "c-0 cannot start", "c-2 cannot start"];
     cluster.complains("Degraded", &words).await?;
     let status = cluster.status().await?;
     ensure!(status.unavailable_since.is_some(), "since when is not told");
-    ensure!(status.recovery.is_none(), "nobody is proved to be gone");
+    ensure!(
+        status.remembered().lineage.recovery.is_none(),
+        "no member is proved to be gone"
+    );
     Ok(())
 }
 
@@ -50,7 +53,7 @@ fn a_learner_that_never_starts_is_given_up_after_its_time() -> Played {
         cluster
             .annotate("etcd.etcd.io/paused", Some("true"))
             .await?;
-        let url = names::peer_url("c", stage.unique(), 1);
+        let url = names::peer_url(names::Scheme::Http, "c", stage.unique(), 1);
         let member = cluster.any_member().await?;
         let learner = member.member_add_learner(&url).await?.id;
         cluster.resize(3).await?;
@@ -65,13 +68,15 @@ fn a_learner_that_never_starts_is_given_up_after_its_time() -> Played {
 async fn is_given_up(stage: &Stage, cluster: &Cluster, learner: u64) -> Result<()> {
     cluster.annotate("etcd.etcd.io/paused", None).await?;
     let id = format!("{learner:x}");
-    until("its time is written down", MINUTE, || async {
-        let learners = cluster.status().await?.learners;
+    until("its time is recorded", MINUTE, || async {
+        let status = cluster.status().await?;
+        let learners = status.remembered().admissions.learners.clone();
         Ok(learners.iter().any(|known| known.member_id == id))
     })
     .await?;
     let earlier = "2026-01-01T00:00:00Z";
-    let status = json!({"learners": [{"memberID": id, "since": earlier}]});
+    let learners = json!([{"memberID": id, "since": earlier}]);
+    let status = json!({"memory": {"admissions": {"learners": learners}}});
     stage.commands.patch_status("c", &status).await?;
     until("the learner is listed no more", MINUTE, || async {
         let member = cluster.any_member().await?;
@@ -82,7 +87,7 @@ async fn is_given_up(stage: &Stage, cluster: &Cluster, learner: u64) -> Result<(
     cluster.has_event("MemberRemoved", "does not serve").await
 }
 
-/// Does something while no node takes anybody in. Whatever comes of it: the next story needs them.
+/// Does something while no node takes pods. Whatever comes of it: the next story needs them.
 async fn alone<T>(stage: &Stage, what: impl Future<Output = Result<T>>) -> Result<T> {
     let nodes: Api<Node> = Api::all(stage.client.clone());
     let nodes = nodes.list(&ListParams::default()).await?;

@@ -36,10 +36,10 @@ async fn taint_node(stage: &Stage, node: &str, taint: &str) -> Result<()> {
     said.accepted().map(drop)
 }
 
-/// Whoever was there is another member somewhere else, and the cluster is whole again.
+/// The member that was there is replaced on another node, and the cluster is whole again.
 async fn moves(cluster: &Cluster, node: &str) -> Result<()> {
     let since = Instant::now();
-    until(format!("nobody is on {node}"), MINUTE, || async {
+    until(format!("no pod is on {node}"), MINUTE, || async {
         let pods = cluster.pods().await?;
         let nodes = pods
             .values()

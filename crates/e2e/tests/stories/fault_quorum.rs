@@ -1,11 +1,11 @@
-//! Quorum is lost for good: two of three volumes are gone. Nothing happens until somebody says so.
+//! Quorum is lost for good: two of three volumes are gone. Nothing happens until a user asks for it.
 
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Cluster, MINUTE, OPERATOR_NAMESPACE, Operator, Played, Stage, check_truth_of_any_life, story,
-    tell, until,
+    Cluster, MINUTE, OPERATOR_NAMESPACE, Operator, Played, Stage, check_truth_of_any_incarnation,
+    story, tell, until,
 };
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::DeleteParams;
@@ -34,7 +34,10 @@ fn what_a_survivor_has_comes_back_on_a_persons_word() -> Played {
                         .contains(&format!("etcd.etcd.io/recover={old}"))
                     && condition.message.contains("its volume is empty")
             });
-            ensure!(status.recovery.is_none(), "nobody asked for it");
+            ensure!(
+                status.remembered().lineage.recovery.is_none(),
+                "no person asked for it"
+            );
             Ok(told)
         })
         .await?;
@@ -58,7 +61,7 @@ fn what_a_survivor_has_comes_back_on_a_persons_word() -> Played {
         ));
         ensure!(cluster.value("kept").await?.as_deref() == Some("by the survivor"));
         cluster.has_event("Recovering", "").await?;
-        check_truth_of_any_life(&cluster, 3, "3.6.16").await
+        check_truth_of_any_incarnation(&cluster, 3, "3.6.16").await
     })
 }
 
@@ -79,7 +82,7 @@ fn by_proof_it_comes_back_without_a_word() -> Played {
         cluster.ready_within(MINUTE * 2).await?;
         ensure!(cluster.value("kept").await?.as_deref() == Some("by the survivor"));
         counted(&stage).await?;
-        check_truth_of_any_life(&cluster, 3, "3.6.16").await
+        check_truth_of_any_incarnation(&cluster, 3, "3.6.16").await
     })
 }
 

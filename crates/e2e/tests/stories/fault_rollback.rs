@@ -1,4 +1,4 @@
-//! A volume is rolled back to an earlier state, or exchanged for another one, while nobody uses it.
+//! A volume is rolled back to an earlier state, or exchanged for another one, while no pod uses it.
 
 use std::time::Duration;
 

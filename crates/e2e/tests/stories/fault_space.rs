@@ -76,7 +76,7 @@ fn a_database_full_of_keys_says_so_and_a_larger_quota_is_all_it_needs() -> Playe
         let cluster = create(&stage, (3, "v3.6.16"), "16Mi").await?;
         // Every key is another one: there is nothing to forget.
         fill(&cluster, 256 << 10, 1000).await?;
-        let words = ["takes no writes", "quotaBackendBytes", "16.0 MiB"];
+        let words = ["accepts no writes", "quotaBackendBytes", "16.0 MiB"];
         let told = cluster.complains("Degraded", &words).await?;
         tell(&told);
         let condition = cluster.condition("Degraded").await?;
@@ -117,7 +117,7 @@ fn a_file_that_is_mostly_empty_is_written_anew_in_the_window_only() -> Played {
         let patch = json!({"spec": {"maintenance": {"window": window(0)}}});
         let patched = stage.commands.patch("c", &patch.to_string()).await?;
         patched.accepted()?;
-        let took = until("the file is written anew", MINUTE, || async {
+        let took = until("the file is rewritten", MINUTE, || async {
             Ok(member.status().await?.db_size < full / 2)
         })
         .await?;

@@ -1,5 +1,5 @@
-//! Something stands in the way of a start: the cluster says what, in the words of whoever knows, and goes
-//! on by itself once it is mended.
+//! Something stands in the way of a start: the cluster says what, in the words of the scheduler or the kubelet, and
+//! goes on by itself once that is corrected.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,9 @@ fn an_image_that_does_not_exist_is_named_and_the_cluster_goes_on_once_it_does() 
         still_creating(&cluster).await?;
         let image = format!("{repository}:v3.6.16");
         if !tag("quay.io/coreos/etcd:v3.6.16", &image).await? {
-            skipped("the image is not mended, because the nodes of this cluster cannot be reached");
+            skipped(
+                "the image is not corrected, because the nodes of this cluster cannot be reached",
+            );
             return Ok(());
         }
         let ready = cluster.ready_within(MINUTE * 2).await;
@@ -75,7 +77,7 @@ fn a_pod_that_fits_on_no_node_is_told_in_the_schedulers_words_and_goes_on_once_t
 }
 
 #[test]
-fn more_cpu_than_any_node_has_is_told_and_can_be_mended_in_the_spec() -> Played {
+fn more_cpu_than_any_node_has_is_reported_and_can_be_corrected_in_the_spec() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"},
             "resources": {"requests": {"cpu": "1000"}}});

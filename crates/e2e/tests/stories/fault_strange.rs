@@ -1,4 +1,4 @@
-//! What nobody asked for: members that somebody else added, a status that names another cluster, and a cluster of which
+//! What was not asked for: members that were added by hand, a status that names another cluster, and a cluster of which
 //! nothing is left.
 
 use std::time::Duration;
@@ -15,13 +15,17 @@ use serde_json::json;
 const SOME_LOOKS: Duration = Duration::from_secs(6);
 
 #[test]
-fn a_member_that_somebody_else_added_is_told_of_and_left_alone() -> Played {
+fn a_member_that_was_added_by_hand_is_reported_and_left_alone() -> Played {
     story(|stage| async move {
         let cluster = create(&stage, 3).await?;
         let url = "http://127.0.0.1:9";
         let stranger = add(&cluster, url).await?;
         let id = format!("{stranger:x}");
-        let words = ["somebody else added", &id, "etcdctl member remove"];
+        let words = [
+            "was not added by the operator",
+            &id,
+            "etcdctl member remove",
+        ];
         cluster.complains("Degraded", &words).await?;
         ensure!(cluster.condition("Available").await?.status == "True");
         stays("the stranger is listed", SOME_LOOKS, || async {
@@ -41,7 +45,7 @@ fn a_ghost_under_the_name_of_a_pod_to_come_makes_room_for_it() -> Played {
         cluster
             .annotate("etcd.etcd.io/paused", Some("true"))
             .await?;
-        let url = names::peer_url("c", stage.unique(), 1);
+        let url = names::peer_url(names::Scheme::Http, "c", stage.unique(), 1);
         let ghost = add(&cluster, &url).await?;
         cluster.resize(3).await?;
         cluster.annotate("etcd.etcd.io/paused", None).await?;
@@ -55,12 +59,12 @@ fn a_ghost_under_the_name_of_a_pod_to_come_makes_room_for_it() -> Played {
 }
 
 #[test]
-fn two_clusters_under_one_name_freeze_until_somebody_decides() -> Played {
+fn two_clusters_under_one_name_freeze_until_a_user_decides() -> Played {
     story(|stage| async move {
         let cluster = create(&stage, 3).await?;
         let real = cluster.status().await?.cluster_id.context("no ID")?;
         set_cluster_id(&stage, "1234abcd").await?;
-        let words = ["two clusters under one name", "1234abcd", &real];
+        let words = ["two etcd clusters under one name", "1234abcd", &real];
         cluster.complains("Degraded", &words).await?;
         // Of edits that would end members nothing comes now.
         cluster.resize(1).await?;
@@ -73,13 +77,13 @@ fn two_clusters_under_one_name_freeze_until_somebody_decides() -> Played {
         cluster.resize(3).await?;
         set_cluster_id(&stage, &real).await?;
         cluster.ready().await?;
-        ensure!(uids(&cluster).await? == before, "a pod was made anew");
+        ensure!(uids(&cluster).await? == before, "a pod was recreated");
         comes_true(&cluster, 3, "3.6.16").await.map(drop)
     })
 }
 
 #[test]
-fn where_nothing_is_left_nothing_begins_before_somebody_says_so() -> Played {
+fn where_nothing_is_left_nothing_begins_before_a_user_says_so() -> Played {
     story(|stage| async move {
         let cluster = create(&stage, 1).await?;
         let id = cluster.status().await?.cluster_id;
@@ -89,14 +93,14 @@ fn where_nothing_is_left_nothing_begins_before_somebody_says_so() -> Played {
         claims.delete("data-c-0", &gone).await?;
         let pod = cluster.pods().await?.remove("c-0").context("no pod")?;
         cluster.kill(&pod).await?;
-        let words = ["nothing is left of the data", "its volume is empty"];
+        let words = ["no data is left", "its volume is empty"];
         cluster.complains("Degraded", &words).await?;
         stays("no other cluster begins", SOME_LOOKS, || async {
             let status = cluster.status().await?;
             Ok(status.cluster_id == id && cluster.any_member().await.is_err())
         })
         .await?;
-        // As the condition says: the object and its claims go, and it is created anew.
+        // As the condition says: the object and its claims go, and it is recreated.
         cluster.delete().await?;
         claims.delete("data-c-0", &gone).await?;
         until("its claim is gone", MINUTE, || async {
@@ -117,7 +121,7 @@ async fn create(stage: &Stage, size: u32) -> Result<Cluster> {
     Ok(cluster)
 }
 
-/// etcd takes nobody before its voters have been connected for a while.
+/// etcd adds no member before its voters have been connected for a while.
 async fn add(cluster: &Cluster, url: &str) -> Result<u64> {
     let leader = cluster.member(&cluster.leader().await?).await?;
     until("etcd takes a learner", MINUTE, || async {
@@ -142,6 +146,7 @@ async fn uids(cluster: &Cluster) -> Result<Vec<String>> {
 }
 
 async fn set_cluster_id(stage: &Stage, id: &str) -> Result<()> {
-    let status = json!({"clusterID": id});
+    let lineage = json!({"clusterID": id});
+    let status = json!({"clusterID": id, "memory": {"lineage": lineage}});
     stage.commands.patch_status("c", &status).await
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What somebody asked for.
+/// The port that the spec asks for.
 const ASKED: i32 = 30379;
 
 #[test]
@@ -76,12 +76,13 @@ fn a_load_balancer_gets_what_it_is_given_and_loses_what_is_taken_out() -> Played
                 && spec.load_balancer_source_ranges == Some(vec!["10.0.0.0/8".to_owned()]),
             "{spec:?}"
         );
-        // Nobody here makes load balancers: the Service waits for its address, and the cluster is Ready all the same.
+        // This cluster has no provider of load balancers: the Service waits for its address, and the cluster is Ready
+        // all the same.
         let address = made.status.and_then(|status| status.load_balancer);
         let ingress = address.and_then(|balancer| balancer.ingress);
-        ensure!(ingress.unwrap_or_default().is_empty(), "somebody does");
+        ensure!(ingress.unwrap_or_default().is_empty(), "it has an address");
         has_annotations(&stage, &["example.com/kept", "example.com/dropped"], &[]).await?;
-        // Somebody else's stay.
+        // Annotations of another writer stay.
         let theirs = ["annotate", "service", "c-lb", "example.com/theirs=c"];
         stage.commands.kubectl(&theirs).await?.accepted()?;
         let drop = r#"{"spec":{"access":{"annotations":{"example.com/dropped":null}}}}"#;
@@ -100,7 +101,7 @@ fn a_load_balancer_gets_what_it_is_given_and_loses_what_is_taken_out() -> Played
 }
 
 #[test]
-fn whoever_does_not_vote_yet_is_no_address_for_clients() -> Played {
+fn a_member_that_does_not_vote_yet_is_no_address_for_clients() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 1, "version": "v3.6.16", "storage": {"size": "1Gi"}});
         let cluster = stage.create("c", spec).await?;
@@ -112,7 +113,7 @@ fn whoever_does_not_vote_yet_is_no_address_for_clients() -> Played {
             "all three are addresses for clients",
             MINUTE * 2,
             || async {
-                // First who is ready, then who votes: nobody stops voting meanwhile.
+                // First who is ready, then who votes: no member stops voting meanwhile.
                 let ready = ready_addresses(&stage).await?;
                 let list = cluster.any_member().await?;
                 let list = list.member_list(etcd::Consistency::Linearizable).await?;

@@ -49,11 +49,11 @@ fn three_members_are_taken_over_one_after_another_and_clients_hardly_notice() ->
             is_gated(&pod).with_context(|| name)?;
         }
         has_keys(&cluster).await?;
-        cluster.has_event("Adopting", "earlier operator").await?;
+        cluster.has_event("Adopting", "previous operator").await?;
         report.assert_gap(LIMIT)?;
         grows_and_shrinks(&cluster).await?;
         comes_back(&cluster).await?;
-        // The finalizer that the earlier operator set holds nobody up.
+        // The finalizer that the earlier operator set does not block the deletion.
         cluster.delete().await.map(drop)
     })
 }
@@ -82,7 +82,7 @@ fn a_single_member_is_taken_over_with_its_data() -> Played {
         comes_true(&cluster, 1, "3.5.21").await?;
         is_same(&cluster, &identities).await?;
         has_keys(&cluster).await?;
-        cluster.has_event("Adopting", "earlier operator").await
+        cluster.has_event("Adopting", "previous operator").await
     })
 }
 
@@ -104,7 +104,7 @@ fn without_a_quorum_nothing_is_touched_and_the_object_says_why() -> Played {
         .await?;
         let before = footprint(&stage).await?;
         cluster.annotate(PAUSED, None).await?;
-        let words = until_told(cluster, &["earlier operator", "quorum"]).await?;
+        let words = until_told(cluster, &["previous operator", "quorum"]).await?;
         tell(&format!("without a quorum it says: {words}"));
         stays("nothing is touched", Duration::from_secs(15), || async {
             let now = footprint(&stage).await?;

@@ -27,7 +27,7 @@ fn three_members_of_3_6_become_ready_and_the_status_tells_the_truth() -> Played 
         ];
         stage.commands.kubectl(&wait).await?.accepted()?;
         check_truth(&cluster, 3, "3.6.16").await?;
-        check_one_founder(&cluster).await?;
+        check_one_bootstrap(&cluster).await?;
         check_events(&cluster).await?;
         check_pods(&cluster).await?;
         check_objects(&stage).await?;
@@ -46,7 +46,7 @@ fn one_and_three_members_of_3_5_live_side_by_side_in_one_namespace() -> Played {
         three.ready_within(MINUTE * 2).await?;
         check_truth(&one, 1, "3.5.35").await?;
         check_truth(&three, 3, "3.5.35").await?;
-        check_one_founder(&three).await?;
+        check_one_bootstrap(&three).await?;
         let budgets = stage.api::<PodDisruptionBudget>();
         for (name, least) in [("one", 0), ("three", 2)] {
             let budget = budgets.get(name).await?.spec.context("no spec")?;
@@ -73,7 +73,7 @@ fn five_members_of_3_7_become_ready() -> Played {
             took.as_secs_f32()
         ));
         check_truth(&five, 5, "3.7.3").await?;
-        check_one_founder(&five).await
+        check_one_bootstrap(&five).await
     })
 }
 
@@ -95,30 +95,31 @@ fn seven_and_nine_members_become_ready() -> Played {
     })
 }
 
-/// One cluster ID everywhere is checked with the truth; here, that only one pod was ever asked to found.
-async fn check_one_founder(cluster: &Cluster) -> Result<()> {
+/// One cluster ID everywhere is checked with the truth; here, that only one pod was ever granted to bootstrap.
+async fn check_one_bootstrap(cluster: &Cluster) -> Result<()> {
     let status = cluster.status().await?;
-    let bootstrap = status.bootstrap.context("status.bootstrap is empty")?;
+    let bootstrap = status.remembered().lineage.bootstrap.clone();
+    let bootstrap = bootstrap.context("no bootstrap is remembered")?;
     let pods = cluster.pods().await?;
-    let founder = pods
+    let first = pods
         .get(&bootstrap.member)
-        .context("the founder has no pod")?;
-    ensure!(founder.metadata.uid.as_ref() == Some(&bootstrap.pod_uid));
-    let founding = |pod: &&Pod| {
+        .context("the member that bootstrapped has no pod")?;
+    ensure!(first.metadata.uid.as_ref() == Some(&bootstrap.pod_uid));
+    let is_granted = |pod: &&Pod| {
         let grant = pod.annotations().get("etcd.etcd.io/grant");
         grant.is_some_and(|grant| grant.contains("Bootstrap"))
     };
-    let founders = pods.values().filter(founding).count();
+    let grants = pods.values().filter(is_granted).count();
     ensure!(
-        founders == 1,
-        "{founders} pods were told to found the cluster"
+        grants == 1,
+        "{grants} pods were granted to bootstrap the cluster"
     );
     Ok(())
 }
 
 async fn check_events(cluster: &Cluster) -> Result<()> {
     let wanted = [
-        "MemberGranted",
+        "MemberAdmitted",
         "MemberAdded",
         "MemberPromoted",
         "ClusterCreated",
@@ -148,12 +149,14 @@ async fn check_events(cluster: &Cluster) -> Result<()> {
             .count()
     };
     ensure!(
-        told("MemberGranted", "founds") == 1,
-        "one founder is told: {events:?}"
+        told("MemberAdmitted", "bootstraps") == 1,
+        "one bootstrap is reported: {events:?}"
     );
-    let founder = cluster.status().await?.bootstrap.map(|it| it.member);
+    let status = cluster.status().await?;
+    let first = status.remembered().lineage.bootstrap.clone();
+    let first = first.map(|it| it.member);
     for member in ["c-0", "c-1", "c-2"] {
-        let expected = usize::from(founder.as_deref() != Some(member));
+        let expected = usize::from(first.as_deref() != Some(member));
         for reason in ["MemberAdded", "MemberPromoted"] {
             let times = told(reason, member);
             ensure!(
@@ -265,7 +268,7 @@ fn check_labels<K: Resource<DynamicType = ()>>(
     Ok(())
 }
 
-/// Every voter, and nobody else, is behind the Service for clients.
+/// Every voter, and no other pod, is behind the Service for clients.
 async fn check_client_service(cluster: &Cluster) -> Result<()> {
     let slices = ListParams::default().labels("kubernetes.io/service-name=c-client");
     until("all three voters are behind c-client", MINUTE, || async {

@@ -23,7 +23,7 @@ fn a_deleted_cluster_keeps_its_claims_and_a_new_object_resumes_the_data() -> Pla
         let load = Load::start(&first).await?;
         let id = first.status().await?.cluster_id;
         first.delete().await?;
-        // Anew at once, while the former pods are still going.
+        // Recreated at once, while the previous pods are still terminating.
         let second = stage.create("c", spec).await?;
         second.ready_within(MINUTE * 2).await?;
         load.finish().await?;
@@ -35,12 +35,12 @@ fn a_deleted_cluster_keeps_its_claims_and_a_new_object_resumes_the_data() -> Pla
             status.cluster_id
         );
         ensure!(
-            status.resumed == Some(true),
-            "status.resumed is {:?}",
-            status.resumed
+            status.remembered().lineage.resumed == Some(true),
+            "resumed is {:?}",
+            status.remembered().lineage.resumed
         );
         check_truth(&second, 3, "3.6.16").await?;
-        second.has_event("ClusterCreated", "kept").await
+        second.has_event("ClusterCreated", "retained").await
     })
 }
 

@@ -21,7 +21,7 @@ fn three_members_run_from_an_image_of_bitnamis_layout_and_come_back() -> Played 
         let leader = cluster.leader().await?;
         let mut pods = cluster.pods().await?;
         pods.remove(&leader);
-        let (name, pod) = pods.into_iter().next().context("nobody follows")?;
+        let (name, pod) = pods.into_iter().next().context("no member follows")?;
         cluster.kill(&pod).await?;
         until(
             format!("{name} has a new pod that serves"),
@@ -63,7 +63,7 @@ fn other_registries_have_the_official_layout_and_tags_of_their_own() -> Played {
 fn an_image_can_be_named_by_its_digest() -> Played {
     story(|stage| async move {
         let tagged = "quay.io/coreos/etcd:v3.6.16";
-        // A kubelet tells of its images now and then.
+        // A kubelet reports its images now and then.
         until("a node knows the digest", MINUTE, || async {
             Ok(by_digest(&stage, tagged).await?.is_some())
         })

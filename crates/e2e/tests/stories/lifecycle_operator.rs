@@ -66,7 +66,8 @@ async fn hand_over(
     let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
     let cluster = stage.create(name, spec).await?;
     until("the creation is half done", MINUTE, || async {
-        Ok(cluster.status().await?.bootstrap.is_some())
+        let status = cluster.status().await?;
+        Ok(status.remembered().lineage.bootstrap.is_some())
     })
     .await?;
     operator.kill(&holder, grace).await?;
@@ -201,7 +202,7 @@ fn an_object_that_cannot_be_read_breaks_nothing_for_the_others() -> Played {
             says_so(&stage).await
         };
         let outcome = play.await;
-        // Otherwise it would trouble whoever comes next.
+        // Otherwise it would disturb the next story.
         let gone = stage
             .commands
             .kubectl(&[

@@ -1,5 +1,5 @@
 //! What the earlier operator stored, and no rule lets in today: TLS in every object, and nothing encrypted. It plays alone,
-//! because the rules of the schema step aside for everybody while such an object is stored.
+//! because the rules of the schema step aside for all objects while such an object is stored.
 
 use anyhow::{Context, Result, ensure};
 use e2e::{

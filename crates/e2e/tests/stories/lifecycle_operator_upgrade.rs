@@ -1,4 +1,4 @@
-//! The operator is upgraded: it comes back with another image for its agent, and nobody is restarted for that.
+//! The operator is upgraded: it comes back with another image for its agent, and no member is restarted for that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const AGENT_IMAGE: &str = "AGENT_IMAGE";
 
 #[test]
-fn another_operator_restarts_nobody_and_leaves_the_template_as_it_is() -> Played {
+fn another_operator_restarts_no_member_and_leaves_the_template_as_it_is() -> Played {
     story(|stage| async move {
         let operator = Operator::disturb(&stage.client).await?;
         let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
@@ -41,18 +41,22 @@ async fn upgraded(cluster: &Cluster, image: &str) -> Result<()> {
     let edit = r#"{"spec":{"storage":{"claimPolicy":{"whenDeleted":"Delete"}}}}"#;
     stage.commands.patch("c", edit).await?.accepted()?;
     cluster.ready().await?;
-    stays("nobody is restarted", Duration::from_secs(20), || async {
-        let same = uids(&cluster.pods().await?) == pods;
-        ensure!(
-            same,
-            Violated("a pod is another one, or was restarted".to_owned())
-        );
-        let same = self::template(stage).await? == template;
-        ensure!(same, Violated("the template is another one".to_owned()));
-        let ready = cluster.condition("Ready").await?;
-        ensure!(ready.status == "True", Violated(ready.message));
-        Ok(true)
-    })
+    stays(
+        "no member is restarted",
+        Duration::from_secs(20),
+        || async {
+            let same = uids(&cluster.pods().await?) == pods;
+            ensure!(
+                same,
+                Violated("a pod is another one, or was restarted".to_owned())
+            );
+            let same = self::template(stage).await? == template;
+            ensure!(same, Violated("the template is another one".to_owned()));
+            let ready = cluster.condition("Ready").await?;
+            ensure!(ready.status == "True", Violated(ready.message));
+            Ok(true)
+        },
+    )
     .await?;
     comes_true(cluster, 3, "3.6.16").await?;
     load.finish().await?.assert_gap(LIMIT)

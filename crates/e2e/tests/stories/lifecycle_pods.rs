@@ -67,7 +67,7 @@ fn wishes(class: &str) -> Value {
     json!({
         "pod": {
             "labels": {"example.com/team": "blue"},
-            "annotations": {"example.com/contact": "somebody"},
+            "annotations": {"example.com/contact": "team-a"},
             "nodeSelector": {"kubernetes.io/os": "linux"},
             "tolerations": [{"key": "example.com/busy", "operator": "Exists", "effect": "NoSchedule"}],
             "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1,
@@ -152,7 +152,7 @@ fn a_flag_that_etcd_does_not_know_stops_at_the_first_member_and_can_be_taken_bac
         let patch = flag(&json!("1")).to_string();
         stage.commands.patch("c", &patch).await?.accepted()?;
         // Halted, with etcd's own words.
-        let words = ["c-", "tries the change", "no-such-flag"];
+        let words = ["c-", "tries the new template", "no-such-flag"];
         let words = cluster.complains("Degraded", &words).await?;
         tell(&format!(
             "a flag that etcd does not know is told as: {words}"
@@ -207,11 +207,11 @@ fn a_container_for_debugging_joins_every_pod_and_restarts_none() -> Played {
         .await?;
         cluster.ready().await?;
         let seen = witness.finish().await?;
-        ensure!(seen.most_away == 0, "somebody was not ready");
+        ensure!(seen.most_away == 0, "a member was not ready");
         let after = restarts(&cluster.pods().await?);
         ensure!(after == before, "{before:?} became {after:?}");
         check_truth(&cluster, 3, "3.6.16").await?;
-        // It sees etcd, and it is still there when nobody asks for it any more.
+        // It sees etcd, and it is still there when the annotation is gone.
         let look = [
             "exec",
             "c-0",
@@ -227,7 +227,7 @@ fn a_container_for_debugging_joins_every_pod_and_restarts_none() -> Played {
         let off = r#"{"spec":{"debug":null}}"#;
         stage.commands.patch("c", off).await?.accepted()?;
         cluster.ready().await?;
-        stays("nobody is restarted", Duration::from_secs(5), || async {
+        stays("no member is restarted", Duration::from_secs(5), || async {
             Ok(restarts(&cluster.pods().await?) == before)
         })
         .await?;

@@ -41,7 +41,7 @@ fn other_resources_reach_one_member_at_a_time_and_the_leader_last() -> Played {
         ensure!(seen.phases.contains(&Phase::Upgrading), "{:?}", seen.phases);
         ensure!(
             seen.was_told("1 of 3") || seen.was_told("2 of 3"),
-            "nobody told how far it was: {:?}",
+            "no condition said how far it was: {:?}",
             seen.messages
         );
         for (name, pod) in cluster.pods().await? {
@@ -73,7 +73,8 @@ fn an_image_that_does_not_exist_costs_one_member_and_can_be_taken_back() -> Play
         .await?;
         load.finish().await?.assert_gap(LIMIT)?;
 
-        // Whoever comes back meanwhile comes back as it was. Until then one of three serves, and nobody can write.
+        // A pod that comes back meanwhile comes back as it was. Until then one of three serves, and no client can
+        // write.
         let load = Load::start_part(&cluster, "another pod deleted").await?;
         let other = before.iter().find(|(name, _)| **name != stuck);
         let (name, pod) = other.context("no other pod")?;
@@ -129,9 +130,11 @@ fn a_restart_that_is_asked_for_replaces_every_pod_and_nothing_else() -> Played {
         cluster
             .annotate(restart, Some("2026-11-15T12:00:00Z"))
             .await?;
-        stays("nobody is restarted", Duration::from_secs(10), || async {
-            Ok(uids(&cluster.pods().await?) == uids(&before))
-        })
+        stays(
+            "no member is restarted",
+            Duration::from_secs(10),
+            || async { Ok(uids(&cluster.pods().await?) == uids(&before)) },
+        )
         .await?;
         report.assert_gap(LIMIT)
     })
@@ -189,7 +192,7 @@ async fn one_is_disturbed(cluster: &Cluster, before: &BTreeMap<String, Pod>) -> 
         disturbed.len() == 1,
         Violated(format!("disturbed: {disturbed:?}"))
     );
-    disturbed.pop().context("nobody is disturbed")
+    disturbed.pop().context("no member is disturbed")
 }
 
 fn uids(pods: &BTreeMap<String, Pod>) -> BTreeMap<String, Option<String>> {

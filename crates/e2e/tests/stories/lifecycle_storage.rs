@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::Phase;
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Stage, Witness, check_truth, check_truth_of_any_life,
-    comes_true, story, tell, until,
+    Cluster, LIMIT, Load, MINUTE, Played, Stage, Witness, check_truth,
+    check_truth_of_any_incarnation, comes_true, story, tell, until,
 };
 use etcd::Consistency;
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -64,7 +64,7 @@ async fn grows(stage: &Stage, class: &str) -> Result<()> {
     until("it says what it waits for", MINUTE, || async {
         let waits = cluster.condition("Progressing").await?;
         let told = waits.message.contains("waiting for data-c-");
-        ensure!(waits.reason == "Expanding" && told, "{waits:?}");
+        ensure!(waits.reason == "ExpandingVolumes" && told, "{waits:?}");
         Ok(true)
     })
     .await?;
@@ -96,7 +96,11 @@ fn a_class_that_cannot_expand_is_named_and_everything_else_goes_on() -> Played {
         let load = Load::start(&cluster).await?;
         let size = |size: &str| format!(r#"{{"spec":{{"storage":{{"size":"{size}"}}}}}}"#);
         stage.commands.patch("c", &size("2Gi")).await?.accepted()?;
-        let words = ["spec.storage.size", "standard", "cannot expand"];
+        let words = [
+            "spec.storage.size",
+            "standard",
+            "does not allow volume expansion",
+        ];
         let words = cluster.complains("Degraded", &words).await?;
         tell(&format!("a class that cannot expand is told as: {words}"));
         ensure!(cluster.status().await?.phase == Some(Phase::Running));
@@ -111,7 +115,9 @@ fn a_class_that_cannot_expand_is_named_and_everything_else_goes_on() -> Played {
         })
         .await?;
         load.finish().await?;
-        cluster.complains("Degraded", &["cannot expand"]).await?;
+        cluster
+            .complains("Degraded", &["does not allow volume expansion"])
+            .await?;
         let after = cluster.pods().await?;
         let first = |pods: &BTreeMap<String, Pod>| pods.get("c-0").and_then(ResourceExt::uid);
         ensure!(first(&before) == first(&after), "c-0 was restarted");
@@ -120,25 +126,25 @@ fn a_class_that_cannot_expand_is_named_and_everything_else_goes_on() -> Played {
         cluster.ready().await?;
         comes_true(&cluster, 3, "3.6.16").await?;
         let refusal = stage.commands.patch("c", &size("512Mi")).await?;
-        refusal.refused_with(&["spec.storage.size", "cannot shrink"])?;
+        refusal.refused_with(&["spec.storage.size", "cannot be reduced"])?;
         let class = r#"{"spec":{"storage":{"storageClassName":"other"}}}"#;
         let refusal = stage.commands.patch("c", class).await?;
         refusal.refused_with(&[
             "spec.storage.storageClassName",
-            "cannot move between classes",
+            "StorageClass of a volume cannot change",
         ])?;
         check_truth(&cluster, 3, "3.6.16").await
     })
 }
 
 #[test]
-fn with_when_stopped_delete_a_stop_ends_the_data_and_a_start_is_a_new_life() -> Played {
+fn with_when_stopped_delete_a_stop_ends_the_data_and_a_start_is_a_new_incarnation() -> Played {
     story(|stage| async move {
         let spec = json!({"size": 3, "version": "v3.6.16",
             "storage": {"size": "1Gi", "claimPolicy": {"whenStopped": "Delete"}}});
         let cluster = stage.create("c", spec).await?;
         cluster.ready().await?;
-        cluster.put("old", "life").await?;
+        cluster.put("old", "data").await?;
         let id = cluster.status().await?.cluster_id;
         cluster.resize(0).await?;
         cluster.phase(Phase::Stopped).await?;
@@ -151,11 +157,12 @@ fn with_when_stopped_delete_a_stop_ends_the_data_and_a_start_is_a_new_life() -> 
         cluster.resize(3).await?;
         cluster.ready_within(MINUTE * 2).await?;
         let status = cluster.status().await?;
-        ensure!(status.incarnation == Some(2), "{:?}", status.incarnation);
+        let incarnation = status.remembered().lineage.incarnation;
+        ensure!(incarnation == Some(2), "{incarnation:?}");
         ensure!(status.cluster_id != id, "the same cluster ID");
         ensure!(cluster.value("old").await?.is_none(), "an old key is there");
         let load = Load::start(&cluster).await?;
-        check_truth_of_any_life(&cluster, 3, "3.6.16").await?;
+        check_truth_of_any_incarnation(&cluster, 3, "3.6.16").await?;
         load.finish().await.map(drop)
     })
 }

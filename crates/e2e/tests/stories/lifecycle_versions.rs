@@ -43,7 +43,7 @@ fn three_members_go_back_from_3_7_to_3_6() -> Played {
 }
 
 #[test]
-fn a_jump_over_a_line_is_refused_unless_it_may_be_walked() -> Played {
+fn a_jump_over_a_minor_version_is_refused_unless_it_may_be_walked() -> Played {
     story(|stage| async move {
         let cluster = three(&stage, "v3.5.35").await?;
         let jump = r#"{"spec":{"version":"v3.7.3"}}"#;

@@ -104,6 +104,54 @@ fn every_refusal_of_a_downgrade_has_its_own_meaning_and_a_known_outcome() {
     }
 }
 
+/// Code, words of the server, words of the store where they differ, and the meaning.
+const ABOUT_USERS: &str = "
+    PermissionDenied: permission denied: : PermissionDenied
+    Unauthenticated: invalid auth token: : InvalidAuthToken
+    InvalidArgument: user name is empty: : NoUser
+    InvalidArgument: authentication failed, invalid user ID or password: : AuthFailed
+    InvalidArgument: invalid auth management: : InvalidAuthManagement
+    InvalidArgument: revision of auth store is old: revision in header is old: OldAuthRevision
+    FailedPrecondition: authentication is not enabled: : AuthNotEnabled
+    FailedPrecondition: root user does not exist: : RootUserMissing
+    FailedPrecondition: root user does not have root role: : RootRoleMissing
+    FailedPrecondition: user name not found: user not found: UserNotFound
+    FailedPrecondition: user name already exists: user already exists: UserExists
+    FailedPrecondition: role name not found: role not found: RoleNotFound
+    FailedPrecondition: role name already exists: role already exists: RoleExists
+    FailedPrecondition: role is not granted to the user: : RoleNotGranted
+    FailedPrecondition: permission is not granted to the role: : PermissionNotGranted";
+
+#[test]
+fn every_refusal_about_users_and_roles_has_its_own_meaning_and_a_known_outcome() {
+    use Code::{FailedPrecondition, InvalidArgument, PermissionDenied, Unauthenticated};
+    let codes = [
+        FailedPrecondition,
+        InvalidArgument,
+        PermissionDenied,
+        Unauthenticated,
+    ];
+    for line in ABOUT_USERS.lines().skip(1) {
+        let words: Vec<&str> = line.split(':').map(str::trim).collect();
+        let [code, text, store, expected] = words.try_into().unwrap();
+        let code = codes.into_iter().find(|one| format!("{one:?}") == code);
+        is_known(code.unwrap(), text, expected);
+        let store = if store.is_empty() { text } else { store };
+        let cause = cause(Code::Unknown, &format!("auth: {store}"));
+        assert_eq!(name(&cause), expected, "{store}");
+        assert!(!cause.outcome_is_unknown(), "{store}");
+    }
+    // In the words of the other, or under another code, it is not known to be the same.
+    for (code, message) in [
+        (Code::Unknown, "etcdserver: permission denied"),
+        (Code::Unknown, "auth: user name not found"),
+        (PermissionDenied, "auth: permission denied"),
+        (FailedPrecondition, "etcdserver: user not found"),
+    ] {
+        assert_eq!(name(&cause(code, message)), "Other", "{message}");
+    }
+}
+
 fn is_known(code: Code, text: &str, expected: &str) {
     let cause = cause(code, &format!("etcdserver: {text}"));
     assert_eq!(name(&cause), expected, "{text}");

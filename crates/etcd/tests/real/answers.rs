@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use etcd::Consistency::{Linearizable, Local};
-use etcd::{Cause, Error, GateAnswer};
+use etcd::{Cause, Error, GateAnswer, Security};
 
 use crate::cluster::{Pair, eventually, handles, serving};
-use crate::process::{Loopback, Seat, line};
+use crate::process::{Loopback, Seat, minor};
 
 pub(crate) async fn a_lone_member_tells_who_it_is(binary: PathBuf) {
     let seat = Seat::new("c-0");
@@ -38,10 +38,10 @@ pub(crate) async fn a_lone_member_tells_who_it_is(binary: PathBuf) {
     let is_newer = !status.version.starts_with("3.5.");
     assert_eq!(status.db_size_quota, is_newer.then_some(2 << 30));
     assert_eq!(status.downgrade, None);
-    // 3.7 may say 3.5.0 for an instant after it was founded.
+    // 3.7 may say 3.5.0 for an instant after it was bootstrapped.
     eventually("the storage version is that of the binary", async || {
         let found = member.status().await.unwrap().storage_version;
-        let expected = is_newer.then(|| format!("{}.0", line(&binary)));
+        let expected = is_newer.then(|| format!("{}.0", minor(&binary)));
         (found == expected).then_some(())
     })
     .await;
@@ -124,7 +124,7 @@ pub(crate) async fn etcd_answers_on_the_port_of_the_gate(binary: PathBuf) {
     let _process = seat.start_alone(&binary);
     let (connect, target) = (Loopback::new(&[&seat]), seat.target());
     let answer = eventually("etcd's metrics port answers", async || {
-        etcd::gate_report(&connect, &target, Duration::from_secs(2))
+        etcd::gate_report(&connect, &target, &Security::Plain, Duration::from_secs(2))
             .await
             .ok()
     })

@@ -66,7 +66,7 @@ pub(crate) async fn promoted(voter: &Member, id: u64) {
 pub(crate) fn handles<const N: usize>(seats: [&Seat; N]) -> [Member; N] {
     let pool = Pool::new(Arc::new(Loopback::new(&seats)));
     seats.map(|seat| {
-        pool.member(&seat.target(), Security::Plain)
+        pool.member(&seat.target(), &Security::Plain)
             .with_deadline(Duration::from_secs(5))
     })
 }

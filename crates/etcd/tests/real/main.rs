@@ -8,7 +8,9 @@
 )]
 
 mod answers;
+mod auth;
 mod cluster;
+mod locked;
 mod membership;
 mod process;
 mod space;
@@ -70,6 +72,16 @@ on_every_version!(
     answers::without_a_quorum_only_local_answers_remain,
     answers::a_handle_survives_the_restart_of_its_member,
     answers::etcd_answers_on_the_port_of_the_gate,
+    auth::users_and_roles_are_kept_and_counted_by_certificate,
+    auth::refusals_about_users_and_roles_keep_their_meaning,
+    auth::upkeep_needs_the_role_root,
+    auth::a_caller_without_a_name_is_told_so,
+    auth::passwords_are_tried_and_changed,
+    locked::a_member_is_known_by_its_own_name,
+    locked::a_member_that_does_not_accept_us_says_so,
+    locked::a_leaf_that_is_exchanged_is_used_at_once,
+    locked::metrics_are_had_with_a_certificate_on_a_port_of_their_own,
+    membership::peer_urls_are_replaced_while_members_run,
     membership::a_learner_joins_and_gets_its_vote,
     membership::membership_refusals_keep_their_meaning,
     membership::a_url_is_free_again_after_its_member_was_removed,

@@ -154,3 +154,54 @@ pub(crate) async fn a_url_is_free_again_after_its_member_was_removed(binary: Pat
     .await;
     assert_ne!(again.id, added.id);
 }
+
+pub(crate) async fn peer_urls_are_replaced_while_members_run(binary: PathBuf) {
+    let Pair {
+        members: [leader, follower],
+        ids: [leader_id, follower_id],
+        processes: _processes,
+        ..
+    } = Pair::new(&binary).await;
+    let urls = async |id| {
+        let list = leader.member_list(Linearizable).await.unwrap().members;
+        let found = list.into_iter().find(|member| member.id == id).unwrap();
+        assert!(!found.is_learner);
+        found.peer_urls
+    };
+    let [http] = urls(follower_id).await.try_into().unwrap();
+    let both = [http.clone(), http.replace("http:", "https:")];
+    // The second time it says what is so already.
+    for _call in 0..2 {
+        follower.member_update(follower_id, &both).await.unwrap();
+        assert_eq!(urls(follower_id).await, both);
+    }
+    // Each is still reached at the URL that has stayed.
+    leader.read_linearizable().await.unwrap();
+    follower.read_linearizable().await.unwrap();
+    leader
+        .member_update(follower_id, std::slice::from_ref(&http))
+        .await
+        .unwrap();
+    assert_eq!(urls(follower_id).await, std::slice::from_ref(&http));
+
+    let taken = leader.member_update(leader_id, &[http]).await.unwrap_err();
+    assert!(matches!(taken.cause, Cause::PeerUrlExists), "{taken:?}");
+    let free = ["http://127.0.0.1:1".to_owned()];
+    let unknown = leader.member_update(1, &free).await.unwrap_err();
+    assert!(
+        matches!(unknown.cause, Cause::MemberNotFound),
+        "{unknown:?}"
+    );
+    // etcd would take these, and every member would end.
+    for nonsense in [vec![], vec!["nonsense".to_owned()]] {
+        let refused = leader.member_update(follower_id, &nonsense).await;
+        let refused = refused.unwrap_err();
+        assert!(!refused.outcome_is_unknown(), "{refused:?}");
+        assert!(
+            matches!(refused.cause, Cause::BadPeerUrls { .. }),
+            "{refused:?}"
+        );
+    }
+    serving(&leader).await;
+    serving(&follower).await;
+}

@@ -33,12 +33,13 @@ pub(crate) fn skipped() {
     io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
-/// A place for a member: name, ports and directory, before and after its process lives.
+/// A place for a member: name, ports and directory, before and after its process runs.
 pub(crate) struct Seat {
     name: &'static str,
     client: u16,
     peer: u16,
     metrics: u16,
+    secure: u16,
     directory: TempDir,
 }
 
@@ -50,6 +51,7 @@ impl Seat {
             client: free_port(),
             peer: free_port(),
             metrics: free_port(),
+            secure: free_port(),
             directory,
         }
     }
@@ -67,7 +69,25 @@ impl Seat {
         format!("http://127.0.0.1:{}", self.peer)
     }
 
-    /// Founds a cluster of one, or goes on with the data that is there.
+    /// Where its clients reach it.
+    pub(crate) fn client_url(&self, scheme: &str) -> String {
+        format!("{scheme}://127.0.0.1:{}", self.client)
+    }
+
+    /// Where its metrics are had, without a certificate and with one.
+    pub(crate) fn metrics_urls(&self) -> String {
+        let (metrics, secure) = (self.metrics, self.secure);
+        format!("http://127.0.0.1:{metrics},https://127.0.0.1:{secure}")
+    }
+
+    /// Writes a file beside its data; the path.
+    pub(crate) fn write(&self, file: &str, text: &str) -> PathBuf {
+        let path = self.directory.path().join(file);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Bootstraps a cluster of one, or continues with the data that is there.
     pub(crate) fn start_alone(&self, binary: &PathBuf) -> RealEtcd {
         self.start(binary, &[self], "new", &[])
     }
@@ -77,7 +97,7 @@ impl Seat {
         self.start(binary, all, "existing", &[])
     }
 
-    /// Founds a cluster together with others that do the same, or goes on with the data that is
+    /// Bootstraps a cluster together with others that do the same, or continues with the data that is
     /// there; with the flags that the operator gives.
     pub(crate) fn start_together(&self, binary: &PathBuf, all: &[&Seat]) -> RealEtcd {
         self.start(binary, all, "new", flags(binary))
@@ -99,7 +119,7 @@ impl Seat {
     }
 
     fn start(&self, binary: &PathBuf, all: &[&Seat], state: &str, flags: &[&str]) -> RealEtcd {
-        let client = format!("http://127.0.0.1:{}", self.client);
+        let client = self.client_url("http");
         let members: Vec<_> = all
             .iter()
             .map(|seat| format!("{}={}", seat.name, seat.peer_url()))
@@ -140,7 +160,7 @@ impl Seat {
 
 /// What a member of the operator is started with, as far as it differs between minors.
 fn flags(binary: &Path) -> &'static [&'static str] {
-    if line(binary) == "3.5" {
+    if minor(binary) == "3.5" {
         &["--experimental-compact-hash-check-enabled=true"]
     } else {
         &["--max-learners=8", "--feature-gates=CompactHashCheck=true"]
@@ -148,7 +168,7 @@ fn flags(binary: &Path) -> &'static [&'static str] {
 }
 
 /// The minor of a binary, such as `3.6`.
-pub(crate) fn line(binary: &Path) -> &str {
+pub(crate) fn minor(binary: &Path) -> &str {
     let version = binary.parent().unwrap().file_name().unwrap();
     version.to_str().unwrap().rsplit_once('.').unwrap().0
 }
@@ -189,8 +209,12 @@ pub(crate) struct Loopback(BTreeMap<(String, u16), u16>);
 impl Loopback {
     pub(crate) fn new(seats: &[&Seat]) -> Self {
         let ports = |seat: &&Seat| {
-            [(CLIENT_PORT, seat.client), (gate::PORT, seat.metrics)]
-                .map(|(port, real)| ((seat.name.to_owned(), port), real))
+            [
+                (CLIENT_PORT, seat.client),
+                (gate::PORT, seat.metrics),
+                (gate::SECURE_PORT, seat.secure),
+            ]
+            .map(|(port, real)| ((seat.name.to_owned(), port), real))
         };
         Self(seats.iter().flat_map(ports).collect())
     }
@@ -206,7 +230,7 @@ impl Connect for Loopback {
     }
 }
 
-/// A port nobody listens on, below the range from which the kernel gives ports to clients. Test
+/// A port without a listener, below the range from which the kernel gives ports to clients. Test
 /// processes that run side by side begin at different places.
 fn free_port() -> u16 {
     static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {

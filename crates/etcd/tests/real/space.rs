@@ -6,7 +6,7 @@ use std::time::Duration;
 use etcd::{Alarm, AlarmKind, Cause, Consistency, Hash, Member};
 
 use crate::cluster::{eventually, handles, serving};
-use crate::process::{Seat, line};
+use crate::process::{Seat, minor};
 use crate::trio::Trio;
 
 const QUOTA: u64 = 16 << 20;
@@ -43,7 +43,7 @@ async fn comes_back(members: &[Member], binary: &Path) {
     let alarms = alarms_told(members).await;
     for member in members {
         let status = member.status().await.unwrap();
-        let known = (line(binary) != "3.5").then_some(QUOTA);
+        let known = (minor(binary) != "3.5").then_some(QUOTA);
         assert_eq!(status.db_size_quota, known);
         // Files of the same data differ a little; one of them is at the quota.
         assert!(status.db_size > QUOTA / 2, "{status:?}");
@@ -51,12 +51,12 @@ async fn comes_back(members: &[Member], binary: &Path) {
     }
     // Reads go on.
     members[0].read_linearizable().await.unwrap();
-    // An alarm of nobody is nobody's.
-    let nobody = Alarm {
+    // An alarm without a member belongs to none.
+    let without_member = Alarm {
         member_id: 0,
         kind: AlarmKind::NoSpace,
     };
-    members[0].disarm(nobody).await.unwrap();
+    members[0].disarm(without_member).await.unwrap();
     assert_eq!(members[0].alarms().await.unwrap(), alarms);
     compact(members, revision - KEPT).await;
     for member in members {
@@ -71,7 +71,7 @@ async fn comes_back(members: &[Member], binary: &Path) {
     }
     assert_eq!(members[0].alarms().await.unwrap(), []);
     for member in members {
-        eventually("nobody tells of it any more", async || {
+        eventually("no member reports it any more", async || {
             told(member).await.is_empty().then_some(())
         })
         .await;
@@ -79,14 +79,14 @@ async fn comes_back(members: &[Member], binary: &Path) {
     members[0].put(b"key", b"value").await.unwrap();
 }
 
-/// The alarms, once every member tells of them in the words that the operator reads.
+/// The alarms, once every member reports them in the words that the operator reads.
 async fn alarms_told(members: &[Member]) -> Vec<Alarm> {
     let mut ids = Vec::new();
     for member in members {
         ids.push(member.status().await.unwrap().member_id);
     }
     // Each at its quota raises its own, in its own time.
-    let alarms = eventually("every member tells of the alarms", async || {
+    let alarms = eventually("every member reports the alarms", async || {
         let alarms = members[0].alarms().await.unwrap();
         for member in members {
             let told = told(member).await;
@@ -185,7 +185,7 @@ pub(crate) async fn data_that_was_changed_on_disk_shows_in_the_hash(binary: Path
     let leader = trio.leader().await;
     let victim = (leader + 1) % 3;
     assert!(trio.alter(victim, &binary, word).await > 0);
-    // Nobody has noticed; the hash tells.
+    // No alarm yet; only the hash shows it.
     let after = hashes(&trio, revision).await;
     for place in 0..3 {
         let same = after[place] == before[place];

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use etcd::{Cause, DowngradeAction, Member};
 
 use crate::cluster::{eventually, handles};
-use crate::process::{RealEtcd, Seat, line};
+use crate::process::{RealEtcd, Seat, minor};
 
 /// Three voters, each with the flags the operator gives on its minor.
 pub(crate) struct Trio {
@@ -15,7 +15,7 @@ pub(crate) struct Trio {
 }
 
 impl Trio {
-    /// A settled cluster that was founded by this binary.
+    /// A settled cluster that was bootstrapped by this binary.
     pub(crate) async fn new(binary: &PathBuf) -> Self {
         let seats = ["c-0", "c-1", "c-2"].map(Seat::new);
         let [first, second, third] = &seats;
@@ -31,10 +31,10 @@ impl Trio {
             trio.serves(place).await;
         }
         // etcd 3.5 has no storage version, but takes a downgrade to 3.4 once it knows its own.
-        if line(binary) == "3.5" {
+        if minor(binary) == "3.5" {
             trio.no_job_on_3_5().await;
         } else {
-            trio.storage_is(&format!("{}.0", line(binary))).await;
+            trio.storage_is(&format!("{}.0", minor(binary))).await;
         }
         trio
     }

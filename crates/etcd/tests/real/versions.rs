@@ -5,19 +5,19 @@
 //!   leader looks for it every 4 s, so it changes up to 4 s after the last member was upgraded.
 //! - As long as one member is on the older minor, every other says the older storage version, and
 //!   each may simply go back. Afterwards only a downgrade leads back.
-//! - It is told before it is on disk: whoever is killed, not stopped, within the tenth of a second
-//!   after the change has the one before, and an older binary refuses that database.
+//! - It is reported before it is on disk: a member that is killed, not stopped, within a tenth of a second after the
+//!   change has the one before, and an older binary refuses that database.
 
 use std::path::{Path, PathBuf};
 
 use etcd::DowngradeAction::{Cancel, Enable, Validate};
 use etcd::{Cause, Consistency};
 
-use crate::process::line;
+use crate::process::minor;
 use crate::trio::Trio;
 
 fn storage_of(binary: &Path) -> String {
-    format!("{}.0", line(binary))
+    format!("{}.0", minor(binary))
 }
 
 /// Any voter takes the request; the leader is not needed. Enabled, storage changes within 4 s on all
@@ -31,10 +31,10 @@ pub(crate) async fn a_cluster_goes_back_one_minor(newer: PathBuf, older: PathBuf
 
     // The patch is dropped, a `v` is not understood, and only the minor before is a target.
     let asked = trio.members[follower].clone();
-    for version in [line(&older), &format!("{}.99", line(&older))] {
+    for version in [minor(&older), &format!("{}.99", minor(&older))] {
         asked.downgrade(Validate, version).await.unwrap();
     }
-    for version in [line(&newer), "3.4"] {
+    for version in [minor(&newer), "3.4"] {
         let refused = asked.downgrade(Validate, version).await.unwrap_err();
         assert!(matches!(refused.cause, Cause::InvalidDowngradeTarget));
     }
@@ -43,7 +43,7 @@ pub(crate) async fn a_cluster_goes_back_one_minor(newer: PathBuf, older: PathBuf
     // Nothing to cancel is no error above 3.5.
     asked.downgrade(Cancel, "").await.unwrap();
 
-    asked.downgrade(Enable, line(&older)).await.unwrap();
+    asked.downgrade(Enable, minor(&older)).await.unwrap();
     let again = trio.members[leader].downgrade(Enable, &target).await;
     let again = again.unwrap_err();
     assert!(matches!(again.cause, Cause::DowngradeInProgress));
@@ -61,7 +61,7 @@ pub(crate) async fn a_cluster_goes_back_one_minor(newer: PathBuf, older: PathBuf
     trio.storage_is(&target).await;
 
     trio.roll_all(&older).await;
-    if line(&older) == "3.5" {
+    if minor(&older) == "3.5" {
         assert_eq!(trio.storage().await, [None, None, None]);
         trio.no_job_on_3_5().await;
         let nothing = trio.members[0].downgrade(Cancel, "").await.unwrap_err();
@@ -88,13 +88,13 @@ pub(crate) async fn a_cancelled_downgrade_leaves_both_ways_open(newer: PathBuf, 
     let leader = trio.leader().await;
     let [first, second] = [(leader + 1) % 3, (leader + 2) % 3];
     let asked = trio.members[leader].clone();
-    asked.downgrade(Enable, line(&older)).await.unwrap();
+    asked.downgrade(Enable, minor(&older)).await.unwrap();
     trio.storage_is(&storage_of(&older)).await;
     trio.roll(first, &older).await;
 
     asked.downgrade(Cancel, "").await.unwrap();
     assert_eq!(asked.status().await.unwrap().downgrade, None);
-    let refused = asked.downgrade(Enable, line(&older)).await.unwrap_err();
+    let refused = asked.downgrade(Enable, minor(&older)).await.unwrap_err();
     assert!(matches!(refused.cause, Cause::InvalidDowngradeTarget));
     let status = asked.status().await.unwrap();
     assert_eq!(status.storage_version, Some(storage_of(&older)));
@@ -117,7 +117,7 @@ pub(crate) async fn the_older_minor_does_not_start_before_the_data_is_ready(
     let asked = trio.members[leader].clone();
     for enabled in [false, true] {
         if enabled {
-            asked.downgrade(Enable, line(&older)).await.unwrap();
+            asked.downgrade(Enable, minor(&older)).await.unwrap();
         }
         trio.exchange(early, &older).await;
         let (code, log) = trio.ended(early).await;
@@ -146,7 +146,7 @@ pub(crate) async fn the_older_minor_does_not_start_before_the_data_is_ready(
 /// store). 3.7 reads the log from the last snapshot on, and 3.6 makes one only every 10,000 entries.
 /// So a quiet cluster that was once on 3.5 cannot go to 3.7: each member exits with 2. What helps
 /// without a restart: to enable a downgrade and to cancel it, because etcd makes a snapshot when the
-/// cluster version falls. That takes 8 s, and whoever joins later gets the snapshot, not the old log.
+/// cluster version falls. That takes 8 s, and a member that joins later gets the snapshot, not the old log.
 #[tokio::test]
 async fn a_cluster_of_3_5_reaches_3_7_one_minor_at_a_time() {
     let binaries = ["3.5.35", "3.6.16", "3.7.3"].map(crate::process::binary);

@@ -1,14 +1,14 @@
 //! The container `etcd`. The gate is its entrypoint, so it judges every start of the process; then it becomes etcd.
 
 use api::image::PullPolicy;
-use api::{ClusterIntent, names};
+use api::{ClusterIntent, Plane, names};
 use k8s_openapi::api::core::v1::{
     Container, ContainerPort, EnvVar, EnvVarSource, PodSpec, ResourceRequirements, VolumeMount,
 };
 
 use super::{AGENT, AGENT_DIR, ANNOTATIONS_DIR, field, mount, probes, security};
 use crate::claim::quantities;
-use crate::{Owner, flags};
+use crate::{Owner, flags, tls};
 
 /// By this the gate is told whose data it may start.
 const OBJECT: &str = "--cluster-uid";
@@ -35,21 +35,27 @@ pub(super) fn build(owner: &Owner, intent: &ClusterIntent) -> Container {
         flags::VOLUME,
         "--annotations",
         "/podinfo/annotations",
-        END,
     ];
+    let mut command: Vec<String> = gate.map(str::to_owned).into();
+    command.extend(tls::gate(intent));
+    command.push(END.to_owned());
+    let mut ports = vec![
+        port("client", names::CLIENT_PORT),
+        port("peer", names::PEER_PORT),
+        port("metrics", names::METRICS_PORT),
+    ];
+    if intent.tls.transport.client == Plane::Tls {
+        ports.push(port("secure", names::SECURE_PORT));
+    }
     let limits = &intent.resources.limits;
     Container {
         name: names::ETCD_CONTAINER.to_owned(),
         image: Some(intent.image_reference()),
         image_pull_policy: intent.image.pull_policy.map(pull_policy),
-        command: Some(gate.map(str::to_owned).into()),
+        command: Some(command),
         args: Some(flags::build(owner, intent)),
         env: Some(environment(owner, intent)),
-        ports: Some(vec![
-            port("client", names::CLIENT_PORT),
-            port("peer", names::PEER_PORT),
-            port("metrics", names::METRICS_PORT),
-        ]),
+        ports: Some(ports),
         resources: Some(ResourceRequirements {
             requests: Some(quantities(&intent.requests())),
             limits: (!limits.is_empty()).then(|| quantities(limits)),
@@ -60,7 +66,7 @@ pub(super) fn build(owner: &Owner, intent: &ClusterIntent) -> Container {
         liveness_probe: Some(probes::liveness(intent)),
         readiness_probe: Some(probes::readiness(intent)),
         security_context: Some(security::etcd_container(intent)),
-        // The agent writes down why it ends; etcd says it in its log.
+        // The agent records why it ends; etcd says it in its log.
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
     }
@@ -82,6 +88,7 @@ fn environment(owner: &Owner, intent: &ClusterIntent) -> Vec<EnvVar> {
         from_field("POD_NAME", "metadata.name"),
         from_field("POD_UID", "metadata.uid"),
     ];
+    all.extend(tls::environment(intent));
     let of_image = intent
         .image
         .flavour
@@ -104,6 +111,9 @@ fn mounts(intent: &ClusterIntent) -> Vec<VolumeMount> {
         mount("agent", AGENT_DIR, true),
         mount("podinfo", ANNOTATIONS_DIR, true),
     ];
+    if !intent.tls.transport.is_plain() {
+        all.push(mount(tls::VOLUME, tls::DIRECTORY, true));
+    }
     all.extend(intent.pod.settings.volume_mounts.iter().cloned());
     all
 }

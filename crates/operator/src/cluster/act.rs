@@ -1,6 +1,7 @@
 //! Act: one small executor per step. No choices, no sleeping; "already so" is success.
 
 mod apply;
+mod certificates;
 mod debug;
 mod delete;
 mod grant;
@@ -36,9 +37,18 @@ pub async fn act(
             "refused to act ({violation}): this is a bug, please report it"
         ));
     }
+    carry_out(cluster, observed, decision, ctx).await
+}
+
+async fn carry_out(
+    cluster: &EtcdCluster,
+    observed: &Observed,
+    decision: &Decision,
+    ctx: &Context,
+) -> Outcome {
     match &decision.step {
         Step::Nothing | Step::Wait | Step::Refuse => Outcome::Done,
-        Step::Release => release::release(cluster, ctx).await,
+        Step::RemoveFinalizer => release::release(cluster, ctx).await,
         Step::ApplyObjects(shape) => apply::apply(cluster, observed, shape, ctx).await,
         Step::RestoreTemplate(shape) => restore::restore(cluster, observed, shape, ctx).await,
         Step::Latch(latched) => latch::latch(cluster, observed, decision, latched, ctx).await,
@@ -47,7 +57,7 @@ pub async fn act(
             pod_uid,
             grant,
         } => grant::grant(cluster, (*ordinal, pod_uid), (grant, observed.now), ctx).await,
-        Step::Remind { ordinal, uid, told } => {
+        Step::RepeatGrant { ordinal, uid, told } => {
             grant::remind(cluster, *ordinal, uid, *told, ctx).await
         }
         Step::AddLearner { peer_url, .. } => members::add(observed, peer_url, cluster, ctx).await,
@@ -55,14 +65,11 @@ pub async fn act(
         Step::RestartPod { ordinal, uid } => {
             delete::pod(cluster, *ordinal, uid, Grace::Full, ctx).await
         }
-        Step::FreePod {
+        Step::StopPod {
             ordinal,
             uid,
             force,
-        } => {
-            let grace = if *force { Grace::Forced } else { Grace::Short };
-            delete::pod(cluster, *ordinal, uid, grace, ctx).await
-        }
+        } => delete::pod(cluster, *ordinal, uid, Grace::to_stop(*force), ctx).await,
         Step::MoveLeader { to, ordinal } => {
             members::move_leader((*to, *ordinal), cluster, ctx).await
         }
@@ -73,7 +80,7 @@ pub async fn act(
             volumes::expand(cluster, *ordinal, uid, size, ctx).await
         }
         Step::OrphanPods { uid } => volumes::orphan(cluster, uid, ctx).await,
-        Step::TellRemoved {
+        Step::MarkRemoved {
             ordinal,
             uid,
             members,
@@ -83,7 +90,15 @@ pub async fn act(
             maintain::defragment(observed, (*id, *ordinal), cluster, ctx).await
         }
         Step::Disarm { alarm } => maintain::disarm(observed, *alarm, cluster, ctx).await,
-        Step::AddDebug { ordinal, uid } => debug::add(cluster, observed, *ordinal, uid, ctx).await,
+        Step::IssueCertificates(what) => certificates::issue(cluster, observed, *what, ctx).await,
+        Step::RefreshCertificates {
+            ordinal,
+            uid,
+            refreshed,
+        } => grant::refresh(cluster, *ordinal, uid, refreshed, ctx).await,
+        Step::AddDebugContainer { ordinal, uid } => {
+            debug::add(cluster, observed, *ordinal, uid, ctx).await
+        }
         Step::RemoveMember { id, ordinal, nonce } => {
             members::remove(observed, (*id, *ordinal, nonce), cluster, ctx).await
         }

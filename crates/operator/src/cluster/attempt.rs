@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use api::EtcdCluster;
+use plan::observed::may_rest;
 use plan::status::Outcome;
 use plan::{Decision, Observed, Step};
 
@@ -23,7 +24,7 @@ const NOT_NOW: Pace = Pace {
     first: Duration::from_millis(500),
     longest: Duration::from_secs(5),
 };
-/// What failed.
+/// What failed and no rule may be passed over for: it is recorded or rendered.
 const FAILED: Pace = Pace {
     free: 0,
     first: Duration::from_secs(5),
@@ -55,14 +56,18 @@ pub(super) async fn attempt(
         return Tried { outcome, held };
     }
     let outcome = act::act(cluster, observed, decision, ctx).await;
-    ctx.refused.note(observed, &outcome);
+    ctx.refused.note(observed, decision, &outcome);
     if let Some(what) = &what {
         let kept = match &outcome {
-            Outcome::Done | Outcome::Applied(_) => (in_vain(), UNDONE),
-            Outcome::NotNow(_) => (outcome.clone(), NOT_NOW),
-            Outcome::Failed(_) => (outcome.clone(), FAILED),
+            Outcome::Done | Outcome::Applied(_) => Some((in_vain(), UNDONE)),
+            Outcome::NotNow(_) => Some((outcome.clone(), NOT_NOW)),
+            // The next look knows of it, and passes over it.
+            Outcome::Failed(_) if may_rest(&decision.step) => None,
+            Outcome::Failed(_) => Some((outcome.clone(), FAILED)),
         };
-        ctx.attempts.note(uid, what, kept, Instant::now());
+        if let Some(kept) = kept {
+            ctx.attempts.note(uid, what, kept, Instant::now());
+        }
     }
     Tried {
         outcome,
@@ -70,8 +75,8 @@ pub(super) async fn attempt(
     }
 }
 
-/// What is told while a step that succeeded is held back: no event tells of it again.
+/// What is reported while a step that succeeded is held back: no event repeats it.
 fn in_vain() -> Outcome {
-    let why = "this was done several times in a row and had to be done again: something undoes it; it is repeated after pauses of up to 5 min";
+    let why = "this step was repeated several times in a row, because another writer reverts it; it is retried after pauses of up to 5 min";
     Outcome::NotNow(why.to_owned())
 }

@@ -35,7 +35,7 @@ pub async fn farewell(gone: &Guarded, ctx: &Context) {
     report::publish(cluster, &event, ctx).await;
 }
 
-/// Deletions that happen while a watch is interrupted are never told of. So every minute whatever is kept is compared
+/// Deletions that happen while a watch is interrupted are never reported. So every minute whatever is kept is compared
 /// with what there is; connections to pods that are gone, after scaling in for one, go as well.
 pub async fn sweep_for_ever(ctx: Arc<Context>) {
     loop {
@@ -67,8 +67,10 @@ fn forget(ctx: &Context, keep: impl Fn(&str) -> bool) {
     ctx.watched.retain(&keep);
     ctx.refused.retain(&keep);
     ctx.attempts.retain(&keep);
+    ctx.waits.retain(&keep);
     ctx.upkeep.retain(&keep);
     ctx.hashing.retain(&keep);
+    ctx.vault.retain(&keep);
 }
 
 fn told(cluster: &EtcdCluster) -> String {
@@ -76,7 +78,7 @@ fn told(cluster: &EtcdCluster) -> String {
     let claims = format!("{}-{name}-*", names::CLAIM_TEMPLATE);
     let policy = ClusterIntent::parse(&cluster.spec).map(|intent| intent.storage.when_deleted);
     match policy {
-        Ok(Retention::Delete) => format!("deleted, and its claims {claims} with it"),
+        Ok(Retention::Delete) => format!("deleted together with its claims {claims}"),
         Ok(Retention::Retain) | Err(_) => {
             format!(
                 "deleted; its claims {claims} are kept, and an EtcdCluster named {name} resumes them"

@@ -2,12 +2,13 @@
 
 mod affinity;
 mod budget;
+mod certificates;
 mod classes;
 mod first;
 mod hashes;
-mod homes;
 mod kubernetes;
 mod members;
+mod node_bindings;
 pub(crate) mod objects;
 mod problem;
 mod stalls;
@@ -21,14 +22,13 @@ use api::intent::InvalidSpec;
 use api::{ClusterIntent, EtcdCluster, EtcdClusterStatus, labels};
 use kube::ResourceExt;
 use plan::Observed;
-use plan::observed::{Cluster, Etcd, parse_id};
+use plan::observed::{Certificates, Cluster, Etcd, parse_id};
 use plan::status;
 use plan::target::{decide_target, keep_in_force};
 
 pub(crate) use kubernetes::{
-    is_ours, is_owned_against_policy, live_object, owner, targets, unwanted,
+    is_ours, is_owned, is_owned_against_policy, live_object, owner, targets, unwanted,
 };
-pub(crate) use upkeep::attempt_of;
 
 use self::budget::Budget;
 use crate::clock;
@@ -68,11 +68,8 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
                 .iter()
                 .any(|finalizer| finalizer == labels::PREDECESSOR_FINALIZER),
             paused: is_paused(cluster),
-            recover: cluster
-                .annotations()
-                .get(labels::RECOVER_ANNOTATION)
-                .and_then(|id| parse_id(id.trim())),
-            dark_since: known.and_then(status::dark_since),
+            recover: asked_to_recover(cluster),
+            unavailable_since: known.and_then(status::unavailable_since),
             recalled: false,
             intent,
             target,
@@ -81,21 +78,31 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         objects,
         claims,
         pods: kubernetes::pods(cluster, ctx),
-        homes: BTreeMap::new(),
+        node_bindings: BTreeMap::new(),
         etcd: Etcd::default(),
+        certificates: Certificates::default(),
+        failed: Vec::new(),
+        recreated: BTreeMap::new(),
+        indexes_recorded: None,
     };
     observed.recall();
-    upkeep::look(&mut observed, ctx);
-    let budget = Budget::begin();
-    members::look(&mut observed, cluster, ctx, &budget).await;
-    if plan::cluster::has_answers(&observed) && !budget.is_spent() {
-        stalls::look(&mut observed, cluster, ctx).await;
-        hashes::look(&mut observed, cluster, ctx).await;
-    }
-    homes::look(&mut observed, cluster, ctx).await;
-    classes::look(&mut observed, cluster, ctx).await;
-    objects::look(&mut observed, cluster, ctx)?;
+    ask(&mut observed, cluster, ctx).await?;
     Ok(observed)
+}
+
+/// Everything that the caches alone do not tell.
+async fn ask(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) -> Result<(), Error> {
+    certificates::look(observed, cluster, ctx).await;
+    upkeep::look(observed, ctx);
+    let budget = Budget::begin();
+    members::look(observed, cluster, ctx, &budget).await;
+    if plan::cluster::has_answers(observed) && !budget.is_spent() {
+        stalls::look(observed, cluster, ctx).await;
+        hashes::look(observed, cluster, ctx).await;
+    }
+    node_bindings::look(observed, cluster, ctx).await;
+    classes::look(observed, cluster, ctx).await;
+    objects::look(observed, cluster, ctx)
 }
 
 /// The status, unless it speaks of another object of this name.
@@ -109,6 +116,12 @@ fn read_spec(cluster: &EtcdCluster) -> Result<ClusterIntent, InvalidSpec> {
     let asked = cluster.annotations().get(labels::RESTARTED_AT_ANNOTATION);
     intent.restarted_at = asked.filter(|asked| !asked.is_empty()).cloned();
     Ok(intent)
+}
+
+/// The cluster that a person asked to go on with.
+fn asked_to_recover(cluster: &EtcdCluster) -> Option<u64> {
+    let asked = cluster.annotations().get(labels::RECOVER_ANNOTATION);
+    asked.and_then(|id| parse_id(id.trim()))
 }
 
 fn is_paused(cluster: &EtcdCluster) -> bool {

@@ -29,7 +29,7 @@ const STALE: Pace = Pace {
     longest: Duration::from_secs(10),
 };
 
-/// Writes the status and tells what happened.
+/// Writes the status and the events.
 pub async fn report(
     cluster: &EtcdCluster,
     observed: &Observed,
@@ -48,8 +48,8 @@ pub async fn report(
         Some(new) => write_unless_stale(cluster, new, ctx).await,
         None => Ok(()),
     };
-    // What was done is told even if somebody else wrote the object in between, for no later look tells it;
-    // a new phase is told once it is written.
+    // What was done is reported even if the object was written in between, for no later look reports it; a new phase is
+    // reported once it is written.
     let phase = if written.is_ok() { phase } else { old.phase };
     for event in events::decide_events(observed, decision, outcome, (old.phase, phase)) {
         publish(cluster, &event, ctx).await;
@@ -91,9 +91,17 @@ pub async fn write(
     let mut new = cluster.clone();
     new.status = Some(status);
     let api: Api<EtcdCluster> = Api::namespaced(ctx.client.clone(), &namespace);
-    api.replace_status(&name, &PostParams::default(), &new)
-        .await
-        .map(drop)
+    let written = api
+        .replace_status(&name, &PostParams::default(), &new)
+        .await?;
+    if written.status.is_some_and(|status| status.memory.is_none()) {
+        tracing::error!(
+            namespace,
+            name,
+            "the API server drops status.memory: the installed CRD is older than the operator; apply the one of this release"
+        );
+    }
+    Ok(())
 }
 
 /// Events are best effort.
@@ -107,7 +115,7 @@ pub(crate) async fn publish(cluster: &EtcdCluster, event: &events::Event, ctx: &
         reason: event.reason.to_string(),
         note: Some(cut(&event.message, MAX_NOTE)),
         // The recorder folds events that differ in the note only into one, which keeps the first
-        // note: the second member that is added would never be told of. So the action differs, too.
+        // note: the second member that is added would never be reported. So the action differs, too.
         action: cut(&event.message, MAX_ACTION),
         secondary: None,
     };
@@ -118,7 +126,7 @@ pub(crate) async fn publish(cluster: &EtcdCluster, event: &events::Event, ctx: &
     {
         let (namespace, name) = place(cluster);
         let (reason, note) = (&published.reason, &event.message);
-        tracing::warn!(namespace, name, %error, reason, note, "an event could not be told");
+        tracing::warn!(namespace, name, %error, reason, note, "an event could not be written");
     }
 }
 

@@ -11,8 +11,11 @@ use hyper::body::Frame;
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kube::core::DeserializeGuard;
 use kube::core::error_boundary::InvalidObject;
+use kube::runtime::controller::Action;
+use operator::cluster::observe::observe;
 use operator::cluster::{farewell, reconcile};
 use operator::deadline::{DeadlineLayer, Patience};
+use plan::decision::{SETTLED, SOON};
 use tower::Layer;
 
 use super::*;
@@ -132,7 +135,7 @@ async fn an_object_that_cannot_be_read_is_told_so_once() {
     let (client, asked) = recorded(vec![(200, live.clone())]);
     report::malformed(&context(&client, vec![]), &invalid).await;
     assert_eq!(asked.lock().unwrap().len(), 1);
-    // Somebody edited it, and it still cannot be read.
+    // It was edited, and still cannot be read.
     live["metadata"]["generation"] = json!(4);
     let (client, asked) = recorded(vec![(200, live.clone()), (200, live)]);
     report::malformed(&context(&client, vec![]), &invalid).await;
@@ -175,7 +178,7 @@ async fn what_belongs_to_no_cluster_any_more_is_forgotten() {
             pod: pod.into(),
             address: address.into(),
         };
-        let _member = ctx.pool.member(&target, Security::Plain);
+        let _member = ctx.pool.member(&target, &Security::Plain);
     }
     farewell::sweep(&ctx);
     assert!(ctx.found_right.knows("u", "stamp") && !ctx.found_right.knows("gone", "stamp"));
@@ -220,4 +223,61 @@ async fn a_step_that_fails_is_not_repeated_whenever_something_wakes_us() {
     let asked = refused(cluster).await;
     let methods: Vec<&str> = asked.iter().map(|(method, _, _)| method.as_str()).collect();
     assert_eq!(methods, ["PATCH"], "{asked:?}");
+}
+
+#[tokio::test]
+async fn what_is_waited_for_in_vain_is_looked_for_less_and_less_often() {
+    let (client, _) = always(200, serde_json::to_value(cluster()).unwrap());
+    let former = former::pod("db-0", "former", &former::controller());
+    let ctx = Context {
+        caches: Caches {
+            pods: store(vec![former]),
+            ..context(&client, vec![]).caches
+        },
+        ..context(&client, vec![])
+    };
+    ctx.caches.filled.set(()).unwrap();
+    let ctx = Arc::new(ctx);
+    let observed = observe(&cluster(), &ctx).await.unwrap();
+    let decision = plan::decide(&observed);
+    assert_eq!(decision.reason, Reason::PreviousOwnerTerminating);
+    let cluster: Arc<operator::caches::Guarded> = Arc::new(DeserializeGuard(Ok(cluster())));
+    let look = || reconcile(Arc::clone(&cluster), Arc::clone(&ctx));
+    assert_eq!(look().await.unwrap(), Action::requeue(SOON));
+    // The same for ten minutes.
+    ctx.waits.retain(|_| false);
+    let before = Instant::now().checked_sub(Duration::from_mins(10)).unwrap();
+    ctx.waits.note("u", 1, &decision, before);
+    assert_eq!(look().await.unwrap(), Action::requeue(SETTLED));
+}
+
+/// What a clock that is set must not do to a pause: end it, or stretch it.
+#[test]
+fn a_clock_that_is_set_leaves_every_pause_as_long_as_it_was() {
+    let wish = plan::observed::Wish {
+        kind: manifests::Kind::Service,
+        name: "db-client".into(),
+        field: None,
+        body: 1,
+        template: None,
+    };
+    let attempt = plan::observed::Attempt {
+        wish: wish.clone(),
+        answer: plan::observed::Answer::Refused("no".into()),
+        manager: None,
+    };
+    let hour = jiff::SignedDuration::from_hours(1);
+    for set in [hour, -hour] {
+        let mut memory = plan::observed::Refusals::default();
+        let start = observed().now.checked_add(hour).unwrap();
+        memory.note(start, std::slice::from_ref(&attempt));
+        memory.shift(set);
+        for (seconds, held) in [(4, 1), (6, 0)] {
+            let mut observed = observed();
+            let passed = jiff::SignedDuration::from_secs(seconds);
+            observed.now = start.checked_add(set + passed).unwrap();
+            memory.sort(&mut observed, vec![wish.clone()]);
+            assert_eq!(observed.objects.held.len(), held, "{set} {seconds}");
+        }
+    }
 }

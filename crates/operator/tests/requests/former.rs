@@ -9,7 +9,7 @@ use plan::decide;
 
 use super::*;
 
-/// Nobody answers; who was called is written down.
+/// No member answers; which ones were called is recorded.
 #[derive(Default)]
 struct Called(Mutex<Vec<String>>);
 
@@ -20,7 +20,7 @@ impl Connect for Called {
     }
 }
 
-fn pod(name: &str, cluster: &str, controller: &Value) -> ApiPod {
+pub(super) fn pod(name: &str, cluster: &str, controller: &Value) -> ApiPod {
     let command = ["/agent/etcd-agent", "gate", "--cluster-uid", cluster, "--"];
     let mut pod = serde_json::from_value(json!({
         "metadata": {"name": name, "namespace": "prod", "uid": format!("uid-of-{name}"), "ownerReferences": controller},
@@ -32,7 +32,7 @@ fn pod(name: &str, cluster: &str, controller: &Value) -> ApiPod {
     pod
 }
 
-fn controller() -> Value {
+pub(super) fn controller() -> Value {
     json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "gone", "controller": true}])
 }
 
@@ -65,19 +65,19 @@ async fn pods_of_a_former_object_are_waited_for_and_not_talked_to() {
     assert_eq!(observed.objects.former, ["Pod db-0"]);
     assert_eq!(called, ["db-1"]);
     let decision = decide(&observed);
-    assert_eq!(decision.reason, Reason::FormerObject);
+    assert_eq!(decision.reason, Reason::PreviousOwnerTerminating);
     assert!(matches!(decision.step, Step::Wait), "{decision:?}");
     assert!(
         decision
             .why
-            .contains("Pod db-0 belongs to an earlier object"),
+            .contains("Pod db-0 belongs to a deleted EtcdCluster"),
         "{}",
         decision.why
     );
 }
 
 #[tokio::test]
-async fn pods_that_nobody_deletes_are_named_to_a_person() {
+async fn pods_that_are_not_deleted_are_named_in_a_condition() {
     let (observed, called) = look(vec![pod("db-0", "former", &json!([]))]).await;
     assert!(observed.pods.is_empty() && observed.objects.former.is_empty());
     assert_eq!(called, [""; 0]);

@@ -3,9 +3,13 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod calm;
+mod certificates;
 mod former;
+mod lease;
 mod members;
+mod node_bindings;
 mod objects;
+mod restore;
 mod upkeep;
 
 use std::collections::BTreeMap;
@@ -34,7 +38,7 @@ use serde_json::{Value, json};
 /// One request: method, path with query, body.
 type Recorded = (String, String, Value);
 
-/// An API server that answers from a script and writes down what it was asked.
+/// An API server that answers from a script and records what it was asked.
 fn recorded(answers: Vec<(u16, Value)>) -> (Client, Arc<Mutex<Vec<Recorded>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let (log, answers) = (
@@ -54,7 +58,7 @@ fn recorded(answers: Vec<(u16, Value)>) -> (Client, Arc<Mutex<Vec<Recorded>>>) {
                 .lock()
                 .unwrap()
                 .next()
-                .expect("a request nobody expected");
+                .expect("an unexpected request");
             let bytes = Bytes::from(serde_json::to_vec(&answer).unwrap());
             let response = Response::builder()
                 .status(code)
@@ -93,6 +97,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
             service_accounts: store(vec![]),
             budgets: store(vec![]),
             claims: store(vec![]),
+            secrets: store(vec![]),
             slices: store(vec![]),
             pods: store(vec![]),
             filled: tokio::sync::OnceCell::new(),
@@ -101,6 +106,8 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         connect,
         recorder: Recorder::new(client.clone(), reporter),
         agent_image: "operator:1".into(),
+        domain: "cluster.local".into(),
+        vault: operator::certificates::vault::Vault::default(),
         found_right: operator::context::FoundRight::default(),
         compared: operator::context::Compared::default(),
         watched: operator::context::Watched::default(),
@@ -108,6 +115,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         health: Arc::default(),
         lanes: Arc::new(operator::lanes::Lanes::new(4)),
         attempts: operator::backoff::Attempts::default(),
+        waits: operator::waits::Waits::default(),
         upkeep: operator::context::upkeep(),
         hashing: operator::context::hashing(),
     }
@@ -136,6 +144,8 @@ fn held() -> Pod {
         fence: None,
         outdated: false,
         template: String::new(),
+        transport: api::Transport::default(),
+        refreshed: None,
         debug: false,
         told_removed: vec![],
         told: None,
@@ -176,7 +186,7 @@ fn observed() -> Observed {
             held_by_predecessor: true,
             paused: false,
             recover: None,
-            dark_since: None,
+            unavailable_since: None,
             recalled: false,
             target: ClusterIntent::parse(&cluster.spec)
                 .ok()
@@ -200,8 +210,12 @@ fn observed() -> Observed {
             },
         )]),
         pods: BTreeMap::from([(0, held())]),
-        homes: BTreeMap::new(),
+        node_bindings: BTreeMap::new(),
         etcd: Etcd::default(),
+        certificates: plan::observed::Certificates::default(),
+        failed: Vec::new(),
+        recreated: BTreeMap::new(),
+        indexes_recorded: None,
     }
 }
 
@@ -261,7 +275,7 @@ async fn a_grant_is_an_annotation_on_exactly_the_pod_that_waits() {
 }
 
 #[tokio::test]
-async fn whoever_is_told_again_keeps_its_grant() {
+async fn a_pod_that_is_annotated_again_keeps_its_grant() {
     let (client, asked) = recorded(vec![(200, json!({"kind": "Pod", "apiVersion": "v1"}))]);
     let mut observed = observed();
     let pod = observed.pods.get_mut(&0).unwrap();
@@ -269,7 +283,7 @@ async fn whoever_is_told_again_keeps_its_grant() {
         unreachable!("it is one")
     };
     pod.grant = Some(grant);
-    let remind = decision(Step::Remind {
+    let remind = decision(Step::RepeatGrant {
         ordinal: 0,
         uid: "pod-1".into(),
         told: "7 1".parse().unwrap(),
@@ -301,7 +315,7 @@ async fn a_namespace_that_goes_is_not_a_failure() {
 }
 
 #[tokio::test]
-async fn a_step_that_breaks_an_invariant_asks_nobody_anything() {
+async fn a_step_that_breaks_an_invariant_sends_no_request() {
     let Step::Grant {
         ordinal,
         pod_uid,
@@ -338,13 +352,13 @@ async fn a_latch_replaces_the_status_of_the_object_that_was_seen() {
     let wanted = "/apis/etcd.etcd.io/v1alpha1/namespaces/prod/etcdclusters/db/status?";
     assert_eq!((method.as_str(), path.as_str()), ("PUT", wanted));
     assert_eq!(body["metadata"]["resourceVersion"], "7");
-    assert_eq!(body["status"]["storageBytes"], 1 << 30);
+    assert_eq!(body["status"]["memory"]["proven"]["storageBytes"], 1 << 30);
 }
 
 #[tokio::test]
 async fn only_the_finalizer_of_the_predecessor_is_taken_off() {
     let (outcome, asked) = run(
-        Step::Release,
+        Step::RemoveFinalizer,
         vec![(200, serde_json::to_value(cluster()).unwrap())],
     )
     .await;

@@ -146,7 +146,7 @@ async fn who_is_badly_connected_does_not_keep_the_others_from_adding() {
 
 /// It may have been proposed: asking another one could add a second member.
 #[tokio::test]
-async fn an_answer_of_which_nobody_knows_what_became_is_not_asked_for_twice() {
+async fn a_request_whose_outcome_is_unknown_is_not_sent_twice() {
     let (outcome, asked) = add(vec![TIMED_OUT; 3]).await;
     assert_eq!(asked, ["db-0 MemberAdd"]);
     assert!(matches!(outcome, Outcome::NotNow(_)), "{outcome:?}");

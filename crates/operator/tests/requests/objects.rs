@@ -19,7 +19,7 @@ fn shape() -> manifests::Shape {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_created_and_never_applied_over_somebody_elses() {
+async fn what_is_missing_is_created_and_never_applied_over_an_object_of_another_owner() {
     let foreign = json!({"apiVersion": "v1", "kind": "Service",
                          "metadata": {"name": "db-peer", "uid": "x"}});
     let made = |kind: &str| {

@@ -13,22 +13,22 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
         return None;
     }
     let Some(list) = &observed.etcd.members else {
-        let why = "the StatefulSet was made by an earlier operator; it is taken over once a quorum of its members answers, and left alone until then";
+        let why = "the StatefulSet was created by a previous operator; it is adopted once a quorum of its members responds, and left alone until then";
         return Some(Decision::wait(Reason::Adopting, why, LATER));
     };
     if let Some(other) = latched.cluster_id.filter(|id| *id != list.cluster_id) {
         let why = format!(
-            "two clusters under one name: the status says {other:x}, the members of the earlier operator's cluster say {:x}; nothing is changed until one of them is gone",
+            "two etcd clusters under one name: the status has cluster ID {other:x}, the members of the previous operator's cluster have {:x}; nothing is changed until one of them is gone",
             list.cluster_id
         );
-        return Some(Decision::refuse(Reason::VolumeHeld, why));
+        return Some(Decision::refuse(Reason::VolumeRejected, why));
     }
     let running = || {
         let members = list.members.iter();
         members.filter_map(|member| observed.serving_as(member.id)?.version)
     };
     let Some(version) = running().min() else {
-        let why = "the members of the earlier operator's cluster do not say which release they run";
+        let why = "the members of the previous operator's cluster do not report their version";
         return Some(Decision::wait(Reason::Adopting, why, LATER));
     };
     let claims = observed.claims.values();
@@ -45,7 +45,7 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
         ..latched.clone()
     };
     let why = format!(
-        "taking over cluster {:x}, which an earlier operator runs",
+        "adopting cluster {:x} of a previous operator",
         list.cluster_id
     );
     Some(Decision::act(

@@ -1,4 +1,5 @@
-//! A rule that proposes what the invariants forbid has a bug. It is told, and holds up nothing: the next rule answers.
+//! A rule that proposes what the invariants forbid has a bug. It is reported, and holds up nothing: the next rule answers. So
+//! it does where the step of a rule failed and may not be tried yet.
 
 use api::Reason;
 
@@ -6,14 +7,19 @@ use crate::decision::{Decision, Forbidden, SETTLED};
 use crate::invariants;
 use crate::observed::Observed;
 
-/// The first answer whose step is allowed, with the first step that was not.
+/// The first answer whose step is allowed and does not rest, with the first step that is not allowed. Passing over a step
+/// makes no other one possible: each is judged by the invariants on what is there.
 pub fn first_allowed(
     observed: &Observed,
     answers: impl IntoIterator<Item = Decision>,
 ) -> Option<Decision> {
-    let mut forbidden = None;
+    let (mut forbidden, mut passed) = (None, None);
     for decision in answers {
         let checked = invariants::check(observed, &decision.step);
+        if checked.is_ok() && observed.rests(&decision.step) {
+            passed = passed.or_else(|| Some(hold(observed, decision)));
+            continue;
+        }
         forbidden = forbidden.or(decision.forbidden);
         match checked {
             Ok(()) => {
@@ -29,8 +35,20 @@ pub fn first_allowed(
         }
     }
     // Nothing else is to be done, but this is not how it should be.
-    forbidden.map(|forbidden| Decision {
+    let told = forbidden.map(|forbidden| Decision {
         forbidden: Some(forbidden.clone()),
         ..Decision::wait(Reason::StepFailed, forbidden.tell(), SETTLED)
-    })
+    });
+    told.or(passed)
+}
+
+/// For a rule that all below rest on: while its step rests, nothing else is done.
+pub(super) fn hold(observed: &Observed, decision: Decision) -> Decision {
+    match observed.resting(&decision.step) {
+        Some(failed) => Decision {
+            forbidden: decision.forbidden,
+            ..Decision::wait(Reason::StepFailed, failed.describe(), SETTLED)
+        },
+        None => decision,
+    }
 }

@@ -1,12 +1,13 @@
-//! The first member. Who may found the cluster is written down before the permission is given, and
-//! the cluster ID is written down before any client can come: so a cluster begins at most once per
-//! incarnation, and a beginning that was lost in between cost nobody anything.
+//! The first member. Which member may bootstrap the cluster is recorded before the grant is written, and the cluster ID
+//! before any client can connect. So a cluster is bootstrapped at most once per incarnation, and a bootstrap that was
+//! lost in between has lost no data.
 
 use api::Reason;
 use api::v1alpha1::status::BootstrapIntent;
 use gate::{Action, Grant, Report, State};
 
-use crate::cluster::{membership, patience};
+use crate::cluster::answers::requeue_by_pod_age;
+use crate::cluster::join::joins;
 use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{Latched, Observed, Pod, Process, Proven};
 
@@ -25,7 +26,7 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
 }
 
 /// A member serves. The gate let it through because its data is this object's, so this is the
-/// cluster. Whoever waits already may join: one write less later. A pod or a volume that is about to go
+/// cluster. Members whose pods wait already may join: one write less later. A pod or a volume that is about to go
 /// proves nothing for long: a cluster that is latched is never begun again.
 fn formed(observed: &Observed) -> Option<Decision> {
     let list = observed.etcd.members.as_ref()?;
@@ -53,7 +54,8 @@ fn formed(observed: &Observed) -> Option<Decision> {
         let sizes = observed.claims.values().filter_map(|claim| claim.requested);
         let latched = Latched {
             cluster_id: Some(list.cluster_id),
-            joins: membership::joins(observed),
+            transport: Some(pod.transport),
+            joins: joins(observed),
             proven: Some(Proven {
                 template: pod.template.clone(),
                 version,
@@ -75,9 +77,8 @@ fn formed(observed: &Observed) -> Option<Decision> {
     })
 }
 
-/// The status was wiped. Clients were let in once, so there is data somewhere; or etcd runs though nobody
-/// is known to be allowed to: its data is ours. Whoever waits on an empty volume does not begin again beside
-/// it.
+/// The status was wiped. Clients were let in once, so there is data somewhere; or etcd runs though no grant is
+/// recorded: its data is ours. A pod that waits on an empty volume does not bootstrap beside it.
 fn forgotten(observed: &Observed) -> Option<Decision> {
     let runs = observed.cluster.latched.bootstrap.is_none()
         && observed
@@ -85,17 +86,19 @@ fn forgotten(observed: &Observed) -> Option<Decision> {
             .values()
             .any(|pod| matches!(pod.process, Process::Starting | Process::Serving(_)));
     (observed.objects.client_service || runs).then(|| {
-        let why = "the cluster has formed before, though the status does not say so: waiting for a member to serve";
+        let why = "the cluster was bootstrapped before, but the status does not have its ID: waiting for a member to serve";
         Decision::wait(Reason::EtcdUnreachable, why, LATER)
     })
 }
 
-/// Nobody may found the cluster yet: the first pod that waits on an empty volume may.
+/// No member may bootstrap the cluster yet: the first pod that waits on an empty volume may.
 fn choose(observed: &Observed) -> Option<Decision> {
     let intent = candidate(observed)?;
-    let why = format!("{} may found the cluster", intent.member);
+    let why = format!("{} is chosen to bootstrap the cluster", intent.member);
     let latched = Latched {
         bootstrap: Some(intent),
+        // The claims tell it from here on, should the object be deleted before the cluster has formed.
+        transport: Some(observed.transport()),
         ..observed.cluster.latched.clone()
     };
     Some(Decision::act(
@@ -108,7 +111,7 @@ fn choose(observed: &Observed) -> Option<Decision> {
 fn candidate(observed: &Observed) -> Option<BootstrapIntent> {
     observed.pods.iter().find_map(|(ordinal, pod)| {
         let report = observed
-            .blank(*ordinal)
+            .needs_new_member(*ordinal)
             .filter(|_| !pod.terminating && observed.can_be_found(pod))?;
         let claim = observed
             .claims
@@ -128,25 +131,25 @@ fn pursue(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision> {
         .pods
         .iter()
         .find(|(ordinal, _)| observed.member_name(**ordinal) == intent.member)?;
-    let Some(report) = observed.blank(*ordinal) else {
+    let Some(report) = observed.needs_new_member(*ordinal) else {
         let why = format!("{} is starting as the first member", intent.member);
         return Some(Decision::wait(
             Reason::Bootstrapping,
             why,
-            patience(observed, *ordinal),
+            requeue_by_pod_age(observed, *ordinal),
         ));
     };
     if report.nonce != intent.nonce || pod.uid != intent.pod_uid {
         return start_over(observed, intent);
     }
     if pod.is_granted() {
-        let why = format!("{} was let through and is starting", intent.member);
+        let why = format!("{} has permission to start and is starting", intent.member);
         return Some(Decision::wait(Reason::Bootstrapping, why, SOON));
     }
     let claim = observed.claims.get(ordinal).map(|claim| &claim.uid);
     if claim != Some(&intent.claim_uid) {
         let why = format!(
-            "{} may found the cluster, but its claim is not the one it waited on",
+            "{} was chosen to bootstrap the cluster, but its PersistentVolumeClaim was replaced",
             intent.member
         );
         return Some(Decision::wait(Reason::Bootstrapping, why, SOON));
@@ -156,7 +159,7 @@ fn pursue(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision> {
         pod_uid: pod.uid.clone(),
         grant: bootstrap_grant(observed, *ordinal, report),
     };
-    let why = format!("{} founds the cluster", intent.member);
+    let why = format!("{} bootstraps the cluster", intent.member);
     Some(Decision::act(step, Reason::Bootstrapping, why))
 }
 
@@ -166,10 +169,11 @@ fn start_over(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision>
     let latched = Latched {
         incarnation: observed.cluster.latched.incarnation.saturating_add(1),
         bootstrap: Some(candidate(observed)?),
+        transport: Some(observed.transport()),
         ..observed.cluster.latched.clone()
     };
     let why = format!(
-        "{} lost its volume before the cluster had formed; beginning again",
+        "{} lost its volume before the cluster was bootstrapped; starting over",
         intent.member
     );
     Some(Decision::act(
@@ -185,7 +189,7 @@ fn bootstrap_grant(observed: &Observed, ordinal: u32, report: &Report) -> Grant 
         cluster_uid: observed.cluster.uid.clone(),
         incarnation: observed.cluster.latched.incarnation,
         action: Action::Bootstrap {
-            token: token(observed),
+            token: observed.token(),
             initial_cluster: format!(
                 "{}={}",
                 observed.member_name(ordinal),
@@ -196,19 +200,11 @@ fn bootstrap_grant(observed: &Observed, ordinal: u32, report: &Report) -> Grant 
     }
 }
 
-/// Object and incarnation are in the token, and through it in every ID.
-pub(super) fn token(observed: &Observed) -> String {
-    format!(
-        "{}-{}",
-        observed.cluster.uid, observed.cluster.latched.incarnation
-    )
-}
-
 fn wait_for_pods(observed: &Observed) -> Decision {
     let soonest = observed
         .pods
         .keys()
-        .map(|ordinal| patience(observed, *ordinal))
+        .map(|ordinal| requeue_by_pod_age(observed, *ordinal))
         .min();
     let problem = observed.pods.iter().find_map(|(ordinal, pod)| {
         let problem = pod.problem.as_ref()?;
@@ -217,7 +213,7 @@ fn wait_for_pods(observed: &Observed) -> Decision {
             observed.member_name(*ordinal)
         ))
     });
-    let why = problem.unwrap_or_else(|| "waiting for a first pod to start".to_owned());
+    let why = problem.unwrap_or_else(|| "waiting for the first pod to start".to_owned());
     Decision::wait(
         Reason::StartingPods,
         why,

@@ -5,10 +5,9 @@ use api::Reason;
 use api::v1alpha1::cluster::Retention;
 use api::v1alpha1::status::RetireIntent;
 
-use crate::cluster::replace::NO_MEMBER;
-use crate::cluster::shrink;
+use crate::cluster::answers::record_leaving;
 use crate::decision::Decision;
-use crate::observed::{Claim, MemberList, Observed, parse_id, quorum};
+use crate::observed::{Claim, MemberList, NO_MEMBER, Observed, parse_id, quorum};
 
 /// What becomes of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub fn fate(observed: &Observed, ordinal: u32, claim: &Claim) -> Option<Fate> {
     let mut leaving = observed.leaving();
     let written = leaving.find(|leaving| leaving.claim.is_some_and(|of| of.uid == claim.uid));
     if let Some(leaving) = written {
-        let goes = shrink::goes(observed, &leaving);
+        let goes = observed.goes(&leaving);
         return Some(if goes { Fate::Leaving } else { Fate::Kept });
     }
     if ordinal < intent.size || observed.member_of(ordinal).is_some() {
@@ -72,8 +71,8 @@ fn is_of_this_cluster(observed: &Observed, claim: &Claim) -> bool {
     }
 }
 
-/// Garbage is written down before it goes, like the claim of a member that leaves; and so is a claim that is kept and
-/// may hold the data of a voter that was removed, so that a pod which gets it later is told.
+/// Garbage is recorded before it goes, like the claim of a member that leaves; and so is a claim that is kept and
+/// may hold the data of a voter that was removed, so that the agent of a pod which gets it later knows.
 pub(super) fn sweep(observed: &Observed, list: &MemberList) -> Option<Decision> {
     if observed.healthy_voters() < quorum(list.voters().count()) {
         return None;
@@ -91,14 +90,14 @@ pub(super) fn sweep(observed: &Observed, list: &MemberList) -> Option<Decision> 
             (Fate::Garbage, _) => (
                 NO_MEMBER.to_owned(),
                 format!(
-                    "no member uses {} any more, and it is to be deleted",
+                    "no member uses {} any more; it will be deleted",
                     api::names::claim(&observed.cluster.name, *ordinal)
                 ),
             ),
-            // What is written down goes by the policy, so that only what the policy keeps is.
+            // What is recorded goes by the policy, so that only what the policy keeps is.
             (Fate::Kept, Some(voted)) if keeps && !is_written(observed, claim) => (
                 voted.member_id.clone(),
-                format!("the volume of {member}, which was removed, is kept"),
+                format!("the volume of the removed member {member} is retained"),
             ),
             _other => return None,
         };
@@ -108,7 +107,7 @@ pub(super) fn sweep(observed: &Observed, list: &MemberList) -> Option<Decision> 
             claim_uid: claim.uid.clone(),
             replaced: None,
         };
-        Some(shrink::write_down(
+        Some(record_leaving(
             observed,
             intent,
             Reason::RemovingMember,
@@ -117,7 +116,7 @@ pub(super) fn sweep(observed: &Observed, list: &MemberList) -> Option<Decision> 
     })
 }
 
-/// A claim is being deleted and a pod without a member still holds it, though nothing is written down of that: the status
+/// A claim is being deleted and a pod without a member still holds it, though nothing is recorded of that: the status
 /// was wiped, or a person deleted it. The pod is made to go as that of a member that was replaced.
 fn release(observed: &Observed) -> Option<Decision> {
     observed.own_list()?;
@@ -134,10 +133,10 @@ fn release(observed: &Observed) -> Option<Decision> {
                 replaced: Some(replaced),
             };
             let why = format!(
-                "{} is being deleted, and the pod that holds it has no member",
+                "{} is being deleted, and the pod that uses it has no member",
                 api::names::claim(&observed.cluster.name, *ordinal)
             );
-            shrink::write_down(observed, intent, Reason::ReplacingMember, why)
+            record_leaving(observed, intent, Reason::ReplacingMember, why)
         })
     })
 }
@@ -147,20 +146,10 @@ fn is_written(observed: &Observed, claim: &Claim) -> bool {
     written.any(|intent| intent.claim_uid == claim.uid)
 }
 
-/// A claim was written down to go and is wanted again, or is to be kept after all.
+/// A claim was recorded to go and is wanted again, or is to be kept after all.
 pub(super) fn is_spared(observed: &Observed, intent: &RetireIntent, ordinal: u32) -> bool {
     let spec = observed.cluster.intent.as_ref();
     let keeps = spec.is_ok_and(|spec| spec.storage.when_scaled == Retention::Retain);
     let wanted = spec.is_ok_and(|spec| ordinal < spec.size);
     intent.member_id == NO_MEMBER && intent.replaced.is_none() && (keeps || wanted)
-}
-
-/// What lies on it was a member's that was removed, as far as can be said while no quorum answers: a voter that was
-/// written down to leave and was not listed any more when a list was last had. No pod is made for it.
-pub(crate) fn is_of_removed(observed: &Observed, claim: &Claim) -> bool {
-    let latched = &observed.cluster.latched;
-    let votes = |id: &str| latched.voters.iter().any(|voter| voter.member_id == id);
-    let mut written = latched.retiring.iter();
-    let written = written.find(|intent| intent.claim_uid == claim.uid);
-    !latched.voters.is_empty() && written.is_some_and(|intent| !votes(&intent.member_id))
 }

@@ -1,12 +1,11 @@
-//! Members whose data differs. With a majority of all voters that agree on one hash, whoever is outvoted is replaced
-//! ([`super::replace`]) and the alarm taken back; without one nobody can say who is right, and nothing is touched.
+//! Members whose data differs. With a majority of all voters that agree on one hash, the members that are outvoted are
+//! replaced ([`super::replace`]) and the alarm is disarmed; without one it is not known which members are right, and
+//! nothing is touched.
 
 use std::collections::BTreeMap;
 
 use api::Reason;
 
-use crate::cluster::maintain::heir;
-use crate::cluster::rollout;
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Alarm, AlarmKind, Hash, Member, MemberList, Observed, quorum};
 
@@ -70,12 +69,12 @@ pub enum Due {
     No,
     /// They have not been for a while.
     ByTheClock,
-    /// The status says that data differs: whatever else happens, nobody forgets that unseen.
+    /// The status says that data differs: this holds until the hashes have been compared again.
     Told,
 }
 
-/// Whether the hashes of the members should be asked for: on an alarm, while somebody is replaced who serves, where data
-/// was seen to differ, and by the clock in a cluster that has nothing else to do.
+/// Whether the hashes of the members should be asked for: on an alarm, while a member that serves is being replaced,
+/// where data was seen to differ, and by the clock in a cluster that has nothing else to do.
 pub fn compares(observed: &Observed, due: Due) -> bool {
     let Some(list) = &observed.etcd.members else {
         return false;
@@ -85,7 +84,7 @@ pub fn compares(observed: &Observed, due: Due) -> bool {
         let serves = pod.is_some_and(|pod| pod.serving().is_some());
         leaving.intent.replaced.is_some() && leaving.listed == Some(true) && serves
     });
-    let settled = !rollout::is_changing(observed)
+    let settled = !observed.is_changing()
         && list.members.iter().all(|member| {
             !member.learner && observed.is_healthy(member) && !observed.is_away(member)
         });
@@ -106,7 +105,7 @@ pub fn common_revision(observed: &Observed) -> Option<u64> {
     serving.map(|serving| serving.space.revision).min()
 }
 
-/// Every voter has told its hash, and they are alike.
+/// The hash of every voter is known, and all are equal.
 pub fn is_alike(observed: &Observed) -> bool {
     let list = observed.etcd.members.as_ref();
     list.is_some_and(|list| is_unanimous(&poll(observed, list)))
@@ -122,7 +121,7 @@ pub(super) fn diagnose(observed: &Observed, member: &Member) -> Option<String> {
     let poll = poll(observed, list);
     let outvoted = poll.outvoted.iter().any(|voter| voter.id == member.id);
     let revision = poll.agreed?.revision;
-    outvoted.then(|| format!("its data differs from that of the majority at revision {revision}"))
+    outvoted.then(|| format!("its data differs from the majority at revision {revision}"))
 }
 
 /// Whose data is known to differ from that of the majority.
@@ -131,14 +130,14 @@ pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
     let differing = list.flat_map(MemberList::voters).filter_map(|voter| {
         let why = diagnose(observed, voter)?;
         Some((
-            Reason::DataDiffers,
+            Reason::DataInconsistent,
             format!("{}: {why}", name(observed, voter)),
         ))
     });
     differing.collect()
 }
 
-/// Whoever is to be removed and leads hands over first.
+/// A leader that is to be removed transfers leadership first.
 pub(super) fn hand_over(
     observed: &Observed,
     list: &MemberList,
@@ -149,54 +148,55 @@ pub(super) fn hand_over(
         return None;
     }
     let outvoted = poll(observed, list).outvoted;
-    let heir = heir(observed, list, member.id)
-        .filter(|heir| !outvoted.iter().any(|voter| voter.id == heir.id))?;
+    let transferee = observed
+        .transferee(list, member.id)
+        .filter(|transferee| !outvoted.iter().any(|voter| voter.id == transferee.id))?;
     let step = Step::MoveLeader {
-        to: heir.id,
+        to: transferee.id,
         ordinal,
     };
     let why = format!(
-        "{} leads and is to be replaced; {} leads instead",
+        "{} is the leader and will be replaced: transferring leadership to {}",
         observed.member_name(ordinal),
-        heir.name
+        transferee.name
     );
     Some(Decision::act(step, Reason::ReplacingMember, why))
 }
 
-/// Before anything else is touched: nothing is done where nobody can say who is right.
+/// Before anything else is touched: nothing is done where it is not known which members are right.
 pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let alarm = alarm(observed);
     let poll = poll(observed, list);
-    // Whoever was wiped by somebody who knows more joins anew with the data of the leader; then there is a majority.
+    // A member whose volume a person wiped joins again with the data of the leader; then there is a majority.
     let wiped = observed
         .pods
         .keys()
-        .any(|ordinal| observed.blank(*ordinal).is_some());
+        .any(|ordinal| observed.needs_new_member(*ordinal).is_some());
     let regrows = wiped || list.learners().next().is_some();
     if poll.agreed.is_none() && regrows {
         return None;
     }
     if poll.agreed.is_none() && poll.conflict && poll.silent.is_empty() {
         return Some(Decision::refuse(
-            Reason::DataDiffers,
+            Reason::DataInconsistent,
             refusal(observed, list),
         ));
     }
     if poll.agreed.is_none() && (poll.conflict || alarm.is_some()) {
         let silent: Vec<String> = poll.silent.iter().map(|m| name(observed, m)).collect();
-        let whom = if silent.is_empty() {
-            "every voter to reach one revision".to_owned()
+        let missing = if silent.is_empty() {
+            "every voter to reach the same revision".to_owned()
         } else {
             format!("the hash of {}", silent.join(", "))
         };
-        let why = format!("the data of members may differ: waiting for {whom}");
-        return Some(Decision::wait(Reason::DataDiffers, why, LATER));
+        let why = format!("the data of members may be inconsistent: waiting for {missing}");
+        return Some(Decision::wait(Reason::DataInconsistent, why, LATER));
     }
     let alarm = alarm.filter(|_| is_unanimous(&poll))?;
-    let why = "the data of every voter is alike; etcd serves again";
+    let why = "the data of all voters is consistent; etcd serves again";
     Some(Decision::act(
         Step::Disarm { alarm },
-        Reason::DataDiffers,
+        Reason::DataInconsistent,
         why,
     ))
 }
@@ -216,7 +216,7 @@ fn refusal(observed: &Observed, list: &MemberList) -> String {
         .collect();
     let revision = common_revision(observed).unwrap_or_default();
     format!(
-        "the data of members differs at revision {revision} and no majority agrees: {}; nothing is touched: find out whose data is right, let that member lead, and delete the claim and the pod of one of the others, which then joins anew with the data of the leader",
+        "the data of members is inconsistent at revision {revision} and no majority agrees: {}. Nothing is changed. Find out which member has the right data, make it the leader (etcdctl move-leader), and delete the claim and the pod of one of the others, which then joins again with the data of the leader",
         hashes.join(", ")
     )
 }

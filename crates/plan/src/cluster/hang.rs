@@ -1,23 +1,22 @@
 //! Members that run and do not keep up, mostly because of the disk below them. While a quorum of the others is healthy
-//! such a member is restarted once, which is written down before; if it hangs again it is replaced
-//! ([`super::replace`]), and comes back on another volume. If that is no better, a person is told.
+//! such a member is restarted once, which is recorded before; if it hangs again it is replaced
+//! ([`super::replace`]), and comes back on another volume. If that does not help, the condition says so.
 
 use api::Reason;
 use api::v1alpha1::status::HangIntent;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::cluster::shrink;
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Latched, Member, MemberList, Observed, Stall, format_id, quorum};
 
-/// Whoever hangs again within so many seconds was not helped by its restart.
+/// A member that hangs again within so many seconds was not helped by its restart.
 const PROBATION: i64 = 600;
-/// Whoever took the place of one that hung is not replaced for the same within so many seconds.
+/// A member that replaced one that hung is not replaced for the same cause within so many seconds.
 const REPRIEVE: i64 = 3600;
 /// A stall is worth a word when it has lasted so many seconds.
 const NOTED: i64 = 10;
 
-/// The first time it is written down, the second time it is restarted; what comes after is a replacement.
+/// The first time it is recorded, the second time it is restarted; what comes after is a replacement.
 pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
     if !is_calm(observed, list) {
         return None;
@@ -39,14 +38,14 @@ pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision>
                     pod_uid: pod.uid.clone(),
                     time: Time(observed.now),
                 };
-                let why = format!("{name} does not keep up and is to be restarted: {what}");
-                Some(write_down(observed, &intent, &why))
+                let why = format!("{name} does not keep up and will be restarted: {what}");
+                Some(record(observed, &intent, &why))
             }
             Before::Written(intent) if intent.pod_uid == pod.uid => {
                 let (ordinal, uid) = (ordinal, pod.uid.clone());
                 let why = format!("restarting {name}, which does not keep up: {what}");
                 let step = Step::RestartPod { ordinal, uid };
-                Some(Decision::act(step, Reason::MemberHangs, why))
+                Some(Decision::act(step, Reason::MemberStalled, why))
             }
             Before::Written(_) | Before::Replaced(_) => None,
         }
@@ -64,7 +63,7 @@ pub(super) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Op
     let again = intent.pod_uid != pod.uid;
     (again && is_undisturbed(observed, list) && can_spare(observed, list, member)).then(|| {
         let what = stall.describe(observed.now);
-        format!("it hangs again after a restart: {what}")
+        format!("it stalls again after a restart: {what}")
     })
 }
 
@@ -85,7 +84,7 @@ pub(super) fn wait(observed: &Observed, list: &MemberList) -> Option<Decision> {
         ))
     });
     let why = voters.into_iter().next()?;
-    Some(Decision::wait(Reason::MemberHangs, why, LATER))
+    Some(Decision::wait(Reason::MemberStalled, why, LATER))
 }
 
 /// What was tried is forgotten once it has helped for long enough.
@@ -97,7 +96,7 @@ pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let why = format!("{} has kept up since its restart", stale.member);
     Some(Decision::act(
         Step::Latch(latched),
-        Reason::MemberHangs,
+        Reason::MemberStalled,
         why,
     ))
 }
@@ -112,23 +111,23 @@ pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
         let stall = pod.stall.as_ref().filter(|s| is_noted(observed, s))?;
         let next = match before(observed, ordinal, voter) {
             _few if !can_spare(observed, list?, voter) => {
-                "nothing is done while the others are no healthy quorum; look at the disk below its volume".to_owned()
+                "nothing is done while the other members have no healthy quorum; check the disk of its volume".to_owned()
             }
-            Before::Nothing => "if it stays so it is restarted once".to_owned(),
+            Before::Nothing => "if this lasts, it is restarted once".to_owned(),
             Before::Written(intent) if intent.pod_uid == pod.uid => "it is being restarted".to_owned(),
             Before::Written(intent) => format!(
-                "it was restarted once at {}, and is replaced if it stays so; look at the disk below its volume",
+                "it was restarted at {}, and is replaced if this lasts; check the disk of its volume",
                 intent.time.0
             ),
             Before::Replaced(intent) => format!(
-                "its place was taken anew after {}, and it is no better: look at the node and at the class of its volume",
+                "it was replaced after the restart at {}, and its successor does not keep up either: check the node and the StorageClass",
                 intent.time.0
             ),
         };
         let name = observed.member_name(ordinal);
         let what = stall.describe(observed.now);
         let text = format!("{name} does not keep up: {what}; {next}");
-        Some((Reason::MemberHangs, text))
+        Some((Reason::MemberStalled, text))
     });
     complaints.collect()
 }
@@ -173,7 +172,7 @@ fn hanging<'a>(
     })
 }
 
-/// The others are a healthy quorum, and nobody is about to leave them.
+/// The others are a healthy quorum, and none of them is about to leave.
 fn can_spare(observed: &Observed, list: &MemberList, member: &Member) -> bool {
     let others = list.voters().filter(|voter| voter.id != member.id);
     let well = others.filter(|voter| observed.is_healthy(voter) && !observed.is_away(voter));
@@ -189,11 +188,11 @@ fn is_undisturbed(observed: &Observed, list: &MemberList) -> bool {
         && observed.open_grant().is_none()
 }
 
-/// Somebody is about to be restarted, or tries what is not proven. Who was made anew on what is proven has nothing left
-/// to try, though it still stands there.
+/// A member is about to be restarted, or tries what is not proven. A trial whose pod already runs the proven template is
+/// over, though it is still recorded.
 fn is_trying(observed: &Observed) -> bool {
     let latched = &observed.cluster.latched;
-    latched.trial.as_ref().is_some_and(|trial| {
+    latched.trial().is_some_and(|trial| {
         let proven = latched.proven.as_ref();
         let plain = proven.is_some_and(|proven| proven.template == trial.template);
         let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member);
@@ -203,21 +202,19 @@ fn is_trying(observed: &Observed) -> bool {
     })
 }
 
-/// Nor does anybody leave.
+/// No member is leaving, either.
 fn is_calm(observed: &Observed, list: &MemberList) -> bool {
-    is_undisturbed(observed, list) && !shrink::is_under_way(observed)
+    is_undisturbed(observed, list) && !observed.is_member_leaving()
 }
 
 /// What was asked for and waits for every member is given up for the repair, and begins again after it.
-fn write_down(observed: &Observed, intent: &HangIntent, why: &str) -> Decision {
+fn record(observed: &Observed, intent: &HangIntent, why: &str) -> Decision {
     let mut hung = observed.cluster.latched.hung.clone();
     hung.retain(|other| other.member != intent.member);
     hung.push(intent.clone());
     let latched = Latched {
         hung,
-        renewing: false,
-        defragmenting: None,
-        ..observed.cluster.latched.clone()
+        ..observed.cluster.latched.clone().for_repair()
     };
-    Decision::act(Step::Latch(latched), Reason::MemberHangs, why)
+    Decision::act(Step::Latch(latched), Reason::MemberStalled, why)
 }

@@ -1,14 +1,13 @@
-//! Room in the database: history beyond a floor is forgotten, files are written anew one member at a time and the
-//! leader last, and etcd's alarm is taken back once there is room to spare. Nothing of it is done while a member is
-//! missing, joins, leaves or tries a change; where it does not help, somebody is told what to raise.
+//! Room in the database: history beyond a floor is forgotten, files are rewritten one member at a time and the
+//! leader last, and etcd's alarm is disarmed once there is enough free space. Nothing of it is done while a member is
+//! missing, joins, leaves or tries a change; where it does not help, the condition says which limit to raise.
 
 use std::cmp::Reverse;
 
 use api::Reason;
 
-use crate::cluster::{rollout, shrink};
 use crate::decision::{Decision, LATER, Step};
-use crate::observed::{Alarm, AlarmKind, Latched, Member, MemberList, Observed, UpkeepTask};
+use crate::observed::{Alarm, AlarmKind, Disturbance, Member, MemberList, Observed, UpkeepTask};
 
 /// Compaction is worth the while for so many revisions.
 const WORTH: u64 = 1000;
@@ -80,7 +79,7 @@ fn is_pressed(observed: &Observed, rooms: &[Room<'_>]) -> bool {
     no_space(observed).is_some() || rooms.iter().any(|room| room.fills(90) == Some(true))
 }
 
-/// Every voter is well and here, and nobody joins, leaves or tries a change.
+/// Every voter is well and here, and no member joins, leaves or tries a change.
 fn is_calm(observed: &Observed, list: &MemberList) -> bool {
     // One that answers no read may hang though nothing is written that it could be behind with.
     let reads = |voter: &Member| {
@@ -91,8 +90,8 @@ fn is_calm(observed: &Observed, list: &MemberList) -> bool {
     list.voters().all(|voter| here(voter) && reads(voter))
         && list.learners().next().is_none()
         && observed.open_grant().is_none()
-        && observed.cluster.latched.trial.is_none()
-        && !shrink::is_under_way(observed)
+        && observed.cluster.latched.trial().is_none()
+        && !observed.is_member_leaving()
 }
 
 /// What a database in need gets before anything else is begun; a rollout that waits for something does not hold it up.
@@ -101,22 +100,23 @@ pub(super) fn relieve(observed: &Observed, list: &MemberList) -> Option<Decision
         return None;
     }
     let rooms = rooms(observed, list);
+    // First: one member at a time, and the one that is recorded is dropped or done before anything else is judged.
     finish(observed, list, &rooms).or_else(|| {
         if !is_pressed(observed, &rooms) || !is_calm(observed, list) {
             return None;
         }
-        disarm(observed, list, &rooms)
-            .or_else(|| compact(observed, &rooms, WORTH))
-            .or_else(|| {
-                next(
-                    observed,
-                    list,
-                    &rooms,
-                    (Reason::NoSpace, |room| room.is_helped()),
-                )
-            })
-            // Where nothing is written any more, every revision counts.
-            .or_else(|| no_space(observed).and_then(|_| compact(observed, &rooms, 1)))
+        // Before anything is forgotten: where there is room already, nothing need be.
+        disarm(observed, list, &rooms).or_else(|| {
+            let helped: (_, fn(&Room<'_>) -> bool) = (Reason::NoSpace, |room| room.is_helped());
+            let ways = [
+                // Before a defragmentation, which wins only what was compacted.
+                compact(observed, &rooms, WORTH),
+                next(observed, list, &rooms, helped),
+                // Last: where nothing is written any more and the files are dense, every revision counts.
+                no_space(observed).and_then(|_| compact(observed, &rooms, 1)),
+            ];
+            observed.first_awake(ways.into_iter().flatten())
+        })
     })
 }
 
@@ -127,10 +127,12 @@ pub(super) fn under_way(observed: &Observed, _: &MemberList) -> Option<Decision>
     let why = match upkeep.task {
         UpkeepTask::Defragment { ordinal } => {
             let name = observed.member_name(ordinal);
-            format!("{name} has been defragmented since {since}, and may answer nothing meanwhile")
+            format!(
+                "defragmentation of {name} has been running since {since}; the member may not respond meanwhile"
+            )
         }
         UpkeepTask::Compact { revision } => {
-            format!("revisions below {revision} have been compacted since {since}")
+            format!("compaction of revisions below {revision} has been running since {since}")
         }
     };
     Some(Decision::wait(Reason::Defragmenting, why, LATER))
@@ -148,7 +150,7 @@ pub(super) fn tidy_up(observed: &Observed, list: &MemberList) -> Option<Decision
     let maintenance = observed.cluster.intent.as_ref().ok()?.maintenance;
     let now = observed.now.as_second();
     let open = maintenance.window.is_none_or(|window| window.holds(now));
-    let settled = is_calm(observed, list) && !rollout::is_changing(observed);
+    let settled = is_calm(observed, list) && !observed.is_changing();
     if !maintenance.defragment || !open || !settled {
         return None;
     }
@@ -172,14 +174,14 @@ pub(super) fn exhausted(observed: &Observed, _: &MemberList) -> Option<Decision>
 }
 
 /// What to do where nothing else helps.
-const ADVICE: &str = "raise spec.etcd.quotaBackendBytes, with spec.storage.size at least two and a half times as much, or delete keys";
+const ADVICE: &str = "raise spec.etcd.quotaBackendBytes, with spec.storage.size at least two and a half times as large, or delete keys";
 
 /// The same, with what the owner forbade.
 pub(crate) fn advice(observed: &Observed) -> String {
     let intent = observed.cluster.intent.as_ref();
     match intent.map(|intent| intent.maintenance.history) {
         Ok(None) => format!(
-            "history is not compacted, because spec.maintenance.compact is Never: compact it yourself (etcdctl compact REVISION), set Auto, or {ADVICE}"
+            "old revisions are not compacted, because spec.maintenance.compact is Never: compact them (etcdctl compact REVISION), set Auto, or {ADVICE}"
         ),
         Ok(Some(_)) | Err(_) => ADVICE.to_owned(),
     }
@@ -198,13 +200,13 @@ pub(crate) fn complaint(observed: &Observed) -> Option<String> {
     };
     let fullest = rooms.iter().max_by_key(share)?;
     let of = fullest.quota.map_or_else(
-        || "a quota that it does not tell".to_owned(),
+        || "an unknown quota".to_owned(),
         |quota| format!("its quota of {}", human(quota)),
     );
     let what = if no_space(observed).is_some() {
-        "etcd takes no writes"
+        "etcd accepts no writes"
     } else {
-        "etcd will soon take no writes"
+        "etcd will soon accept no writes"
     };
     Some(format!(
         "{what}: the database of {} has {} of {of}, {} of them in use",
@@ -225,7 +227,7 @@ fn disarm(observed: &Observed, list: &MemberList, rooms: &[Room<'_>]) -> Option<
     let all = rooms.len() == list.voters().count();
     let spare = rooms.iter().all(|room| room.fills(80) == Some(false));
     (all && spare).then(|| {
-        let why = "every database has room again; etcd takes writes".to_owned();
+        let why = "every database has free space again; etcd accepts writes".to_owned();
         Decision::act(Step::Disarm { alarm }, Reason::NoSpace, why)
     })
 }
@@ -235,15 +237,17 @@ fn compact(observed: &Observed, rooms: &[Room<'_>], more: u64) -> Option<Decisio
     let kept = observed.cluster.intent.as_ref().ok()?.maintenance.history?;
     let reached = rooms.iter().map(|room| room.revision).min()?;
     let revision = reached.saturating_sub(kept);
-    let before = observed.cluster.latched.compacted.unwrap_or(0);
+    let before = observed.cluster.latched.compacted;
+    // What lies above every revision was edited.
+    let before = before.filter(|before| *before <= reached).unwrap_or(0);
     (revision > 0 && revision >= before.saturating_add(more)).then(|| {
-        let why = format!("compacting what is older than the last {kept} revisions");
+        let why = format!("compacting all but the last {kept} revisions");
         Decision::act(Step::Compact { revision }, Reason::NoSpace, why)
     })
 }
 
-/// The next member to be defragmented: who wins most, the leader last and only after it has handed over. Written down
-/// first, so that a late look leads to nobody else's.
+/// The next member to be defragmented: the one that frees most space, the leader last and only after leadership was
+/// transferred. It is recorded first, so that a late look defragments no other member.
 fn next(
     observed: &Observed,
     list: &MemberList,
@@ -252,6 +256,7 @@ fn next(
 ) -> Option<Decision> {
     let leads = |room: &Room<'_>| observed.leader() == Some(room.member.id);
     let due = rooms.iter().filter(|room| due(room));
+    let due = due.filter(|room| !observed.rests(&defragment(room)));
     let room = due.min_by_key(|room| (leads(room), Reverse(room.waste()), room.ordinal))?;
     let name = observed.member_name(room.ordinal);
     Some(hand_over(observed, list, room, reason).unwrap_or_else(|| {
@@ -260,24 +265,27 @@ fn next(
             human(room.in_use),
             human(room.size)
         );
-        write_down(observed, Some(name), reason, why)
+        record(observed, Some(name), reason, why)
     }))
 }
 
-fn write_down(
-    observed: &Observed,
-    member: Option<String>,
-    reason: Reason,
-    why: String,
-) -> Decision {
-    let latched = Latched {
-        defragmenting: member,
-        ..observed.cluster.latched.clone()
+fn defragment(room: &Room<'_>) -> Step {
+    Step::Defragment {
+        id: room.member.id,
+        ordinal: room.ordinal,
+    }
+}
+
+fn record(observed: &Observed, member: Option<String>, reason: Reason, why: String) -> Decision {
+    let latched = observed.cluster.latched.clone();
+    let latched = match member {
+        Some(member) => latched.with_disturbance(Disturbance::Defragment { member }),
+        None => latched.undisturbed(),
     };
     Decision::act(Step::Latch(latched), reason, why)
 }
 
-/// Clients of the leader would wait; there is somebody else to lead unless it is alone.
+/// Clients of the leader would wait; another member can lead, unless this one is alone.
 fn hand_over(
     observed: &Observed,
     list: &MemberList,
@@ -287,36 +295,22 @@ fn hand_over(
     if observed.leader() != Some(room.member.id) {
         return None;
     }
-    let heir = heir(observed, list, room.member.id)?;
+    let transferee = observed.transferee(list, room.member.id)?;
     let step = Step::MoveLeader {
-        to: heir.id,
+        to: transferee.id,
         ordinal: room.ordinal,
     };
     let name = observed.member_name(room.ordinal);
     let why = format!(
-        "{name} leads and is to be defragmented; {} leads instead",
-        heir.name
+        "{name} is the leader and will be defragmented: transferring leadership to {}",
+        transferee.name
     );
     Some(Decision::act(step, reason, why))
 }
 
-/// The most advanced of the other voters that are well.
-pub(super) fn heir<'a>(
-    observed: &Observed,
-    list: &'a MemberList,
-    leader: u64,
-) -> Option<&'a Member> {
-    let others = list.voters().filter(|voter| voter.id != leader);
-    let well = others.filter(|voter| observed.is_healthy(voter) && !observed.is_away(voter));
-    well.max_by_key(|voter| {
-        let serving = observed.serving_as(voter.id);
-        serving.map_or(0, |serving| serving.applied_index)
-    })
-}
-
-/// Whoever was written down, until nothing is left to be won; then it is forgotten.
+/// The member that was recorded, until nothing is left to be won; then it is forgotten.
 fn finish(observed: &Observed, list: &MemberList, rooms: &[Room<'_>]) -> Option<Decision> {
-    let name = observed.cluster.latched.defragmenting.as_ref()?;
+    let name = observed.cluster.latched.defragmenting()?;
     let ordinal = api::names::ordinal(&observed.cluster.name, name);
     let listed = list
         .voters()
@@ -333,14 +327,15 @@ fn finish(observed: &Observed, list: &MemberList, rooms: &[Room<'_>]) -> Option<
     let due = room.is_none_or(Room::is_loose) && listed && wanted;
     if !due {
         let why = format!("{name} needs no defragmentation any more");
-        return Some(write_down(observed, None, reason, why));
+        return Some(record(observed, None, reason, why));
+    }
+    if room.is_some_and(|room| observed.rests(&defragment(room))) {
+        let why = format!("{name} could not be defragmented; nothing else waits for it");
+        return Some(record(observed, None, reason, why));
     }
     let room = room.filter(|_| is_calm(observed, list))?;
     Some(hand_over(observed, list, room, reason).unwrap_or_else(|| {
-        let step = Step::Defragment {
-            id: room.member.id,
-            ordinal: room.ordinal,
-        };
+        let step = defragment(room);
         let why = format!(
             "defragmenting {name}: {} of {} are in use",
             human(room.in_use),

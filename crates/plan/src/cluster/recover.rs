@@ -1,7 +1,7 @@
 //! Quorum that is lost for good. Nothing is done until a person says so, or until it is proved that so many voters are
 //! gone that no quorum can ever return and the spec lets the operator go on by itself. Then every volume is fenced, so
-//! that no process of the old cluster can start any more; whoever of those that are left has the longest log founds
-//! another cluster on its data, under another token; and the others join it anew.
+//! that no process of the old cluster can start any more; of the members that are left, the one with the longest log
+//! bootstraps another cluster from its data, under another token; and the others join it.
 
 mod advice;
 mod evidence;
@@ -15,10 +15,11 @@ use api::v1alpha1::status::{KnownVoter, RecoveryIntent, Survivor};
 use gate::{Action, Data, Grant, Report, State};
 use manifests::Kind;
 
-use crate::cluster::membership::starting;
-use crate::cluster::{bootstrap, describe, patience};
+use crate::cluster::answers::{requeue_by_pod_age, starting};
 use crate::decision::{Decision, LATER, SOON, Step};
-use crate::observed::{Latched, NodeState, Observed, Pod, Process, Serving, format_id, parse_id};
+use crate::observed::{
+    Latched, NodeState, Observed, Pod, Process, Serving, describe, format_id, parse_id,
+};
 
 pub(super) use advice::without_a_list;
 pub(super) use evidence::is_gone_for_good;
@@ -27,19 +28,16 @@ use excuse::{excused, is_excused, is_homeless};
 
 /// Seconds for which a cluster must have been dark before the operator goes on by itself.
 const SUSTAINED: i64 = 60;
-/// Seconds after which it is no election where nobody is proved to be gone: a word that was given long ago must not turn
-/// one into a recovery.
-const BLINK: i64 = 15;
-/// How far revisions are raised, so that whoever watches notices that history was cut.
+/// How far revisions are raised, so that clients that watch notice that history was cut.
 pub(crate) const BUMP: u64 = 1_000_000_000;
 
 /// Whether the members can be asked for more than what each of them does. While quorum is being recovered the old cluster
-/// has none that could tell, and the next one is known by its founder: nobody waits in vain.
+/// has none that could answer, and the next one is known by the survivor: no look waits in vain.
 pub fn has_answers(observed: &Observed) -> bool {
     observed.cluster.latched.recovery.is_none()
 }
 
-/// What follows while nobody can give a member list, or a recovery has begun.
+/// What follows while no member can give a member list, or a recovery has begun.
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     let lost = observed.cluster.latched.cluster_id?;
     match &observed.cluster.latched.recovery {
@@ -53,22 +51,23 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
 fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
     let account = evidence::Account::of(observed);
     let asked = is_asked_for(observed);
-    if account.nobody_has_data() {
+    if account.has_no_data() {
         return account.all_gone().then(|| nothing_left(observed, &account));
     }
-    let no_election = account.is_hopeless() || is_dark_for(observed, BLINK);
-    let told = asked && no_election && observed.cluster.dark_since.is_some();
-    let proved = is_left_to_us(observed) && is_proved(observed) && is_dark_for(observed, SUSTAINED);
+    let no_election = account.is_hopeless() || observed.is_no_election();
+    let told = asked && no_election && observed.cluster.unavailable_since.is_some();
+    let proved =
+        is_left_to_us(observed) && is_proved(observed) && observed.is_unavailable_for(SUSTAINED);
     let is_for_good = account.is_hopeless() || told || proved;
     if is_for_good && !observed.is_led() && is_half_taken_over(observed) {
-        let why = "no quorum returns, and no pod that an earlier operator made can be fenced. Bring a quorum back, or delete the EtcdCluster while spec.storage.claimPolicy.whenDeleted is Retain, and create it anew: it then takes its volumes over as they are, and what is left can be recovered";
+        let why = "quorum is lost, and pods of a previous operator cannot be fenced. Restore a quorum, or delete the EtcdCluster while spec.storage.claimPolicy.whenDeleted is Retain, and recreate it: it then resumes its volumes as they are, and can be recovered from them";
         return Some(Decision::wait(Reason::QuorumLost, why, LATER));
     }
     if !observed.is_led() && (told || proved) {
         let latched = Latched {
             joins: Vec::new(),
             retiring: Vec::new(),
-            ..another_life(observed, format_id(lost))
+            ..another_incarnation(observed, format_id(lost))
         };
         let why = format!("recovering from lost quorum: {}", account.tell());
         return Some(Decision::act(Step::Latch(latched), Reason::Recovering, why));
@@ -86,21 +85,33 @@ fn is_half_taken_over(observed: &Observed) -> bool {
 }
 
 fn nothing_left(observed: &Observed, account: &evidence::Account) -> Decision {
-    let name = &observed.cluster.name;
     let earlier = evidence::earlier_lives(observed);
     let earlier = if earlier.is_empty() {
         String::new()
     } else {
         format!(
-            "; to go on with what is left of an earlier life ({}), keep the claims of that and delete the others",
+            ". Data of an earlier incarnation is left ({}): keep the claims of that",
             earlier.join("; ")
         )
     };
     let why = format!(
-        "nothing is left of the data: {}. To begin with an empty cluster, delete the EtcdCluster {name} and its claims, and create it anew{earlier}",
+        "no data is left: {}. Bring a volume back, from a snapshot of the storage for instance. To begin with an empty cluster, create one under another name; or look at what is left ({}) before you give it up together with the EtcdCluster{earlier}",
         account.tell(),
+        copies(observed),
     );
     Decision::wait(Reason::QuorumLost, why, LATER)
+}
+
+/// The claims that a person looks at before anything is given up.
+fn copies(observed: &Observed) -> String {
+    let name = &observed.cluster.name;
+    let claims = observed.claims.keys();
+    let claims: Vec<String> = claims.map(|n| api::names::claim(name, *n)).collect();
+    if claims.is_empty() {
+        "no claim".to_owned()
+    } else {
+        format!("the claims {}", claims.join(", "))
+    }
 }
 
 /// A person gave the word for the very cluster that lost its quorum.
@@ -117,42 +128,36 @@ fn is_left_to_us(observed: &Observed) -> bool {
     intent.is_ok_and(|intent| intent.on_quorum_loss == OnQuorumLoss::FromSurvivor)
 }
 
-/// No quorum has served for longer than any election takes.
-pub(super) fn is_no_election(observed: &Observed) -> bool {
-    is_dark_for(observed, BLINK)
-}
-
-fn is_dark_for(observed: &Observed, seconds: i64) -> bool {
-    let since = observed.cluster.dark_since;
-    since.is_some_and(|since| observed.now.duration_since(since).as_secs() >= seconds)
-}
-
-/// Every volume is fenced, then one is chosen, then it founds.
+/// Every volume is fenced, then one is chosen, then it bootstraps.
 fn go_on(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
+    // First: all below is about the survivor that was chosen, and one that is gone would be waited for without end.
     begin_again(observed, recovery)
+        // Before any volume is judged: no process of the old cluster may write to it any more.
         .or_else(|| fence(observed))
+        // Before `hear`: pods made from a change that is no longer asked for may never show their volumes.
         .or_else(|| mend::call_off(observed))
+        // Before `bootstrap`: the longest log may be on a volume that has not been reported yet.
         .or_else(|| Some(mend::revive(observed, hear(observed)?)))
-        .unwrap_or_else(|| found(observed, recovery))
+        .unwrap_or_else(|| bootstrap(observed, recovery))
 }
 
-/// Whoever was chosen is gone for good, and whatever it founded with it. The next one is chosen in another life, behind
-/// another fence.
+/// The chosen survivor is gone for good, and the cluster that it bootstrapped with it. The next one is chosen in
+/// another incarnation, behind another fence.
 fn begin_again(observed: &Observed, recovery: &RecoveryIntent) -> Option<Decision> {
     let survivor = recovery.survivor.as_ref()?;
     if !is_lost(observed, survivor) {
         return None;
     }
     let why = format!(
-        "{} was chosen to go on and is gone for good: choosing again",
+        "{} was chosen as the survivor and is permanently lost: choosing again",
         survivor.member
     );
-    let latched = another_life(observed, recovery.cluster_id.clone());
+    let latched = another_incarnation(observed, recovery.cluster_id.clone());
     Some(Decision::act(Step::Latch(latched), Reason::Recovering, why))
 }
 
-/// Everything that lived until now is fenced, and nobody is chosen yet to go on with what is left of this cluster.
-fn another_life(observed: &Observed, cluster_id: String) -> Latched {
+/// All data up to now is fenced, and no survivor is chosen yet to continue with what is left of this cluster.
+fn another_incarnation(observed: &Observed, cluster_id: String) -> Latched {
     let latched = &observed.cluster.latched;
     let next = latched.incarnation.saturating_add(1);
     Latched {
@@ -164,8 +169,7 @@ fn another_life(observed: &Observed, cluster_id: String) -> Latched {
             excused: excused(observed),
         }),
         // Every pod is recreated, so that whatever one of them was to try would reach all of them.
-        trial: None,
-        ..latched.clone()
+        ..latched.clone().undisturbed()
     }
 }
 
@@ -183,51 +187,54 @@ fn is_lost(observed: &Observed, survivor: &Survivor) -> bool {
 fn fence(observed: &Observed) -> Option<Decision> {
     let fence = observed.cluster.latched.fence?;
     let unreachable = |ordinal: &u32| {
-        let home = observed.homes.get(ordinal);
-        home.is_some_and(|home| home.state != NodeState::Fine)
+        let binding = observed.node_bindings.get(ordinal);
+        binding.is_some_and(|binding| binding.state != NodeState::Ready)
     };
-    // All of them stop at once; who already does comes last.
+    let stopping = |ordinal: &u32, pod: &Pod| Step::StopPod {
+        ordinal: *ordinal,
+        uid: pod.uid.clone(),
+        force: unreachable(ordinal),
+    };
+    // All of them stop at once; who already does comes last, after it only one that cannot be stopped.
     let (ordinal, pod) = observed
         .pods
         .iter()
         .filter(|(_, pod)| pod.fence.is_none_or(|of| of < fence))
-        .min_by_key(|(ordinal, pod)| pod.terminating && !unreachable(ordinal))?;
+        .min_by_key(|(ordinal, pod)| {
+            let rests = observed.rests(&stopping(ordinal, pod));
+            (rests, pod.terminating && !unreachable(ordinal))
+        })?;
     let name = observed.member_name(*ordinal);
     // A pod that is stopped before the StatefulSet has the fence comes back as it was.
     if observed.objects.fence < Some(fence)
         && observed.is_held_back(Kind::StatefulSet, &observed.cluster.name)
     {
         let why = format!(
-            "{name} is stopped once the StatefulSet could be written, so that its successor holds its data back"
+            "{name} is stopped once the StatefulSet can be written, so that its next pod does not start the old data"
         );
         return Some(Decision::wait(Reason::Recovering, why, LATER));
     }
-    let force = unreachable(ordinal);
-    if pod.terminating && !force {
-        let why = format!("{name} is being stopped, so that its data can be looked at");
+    if pod.terminating && !unreachable(ordinal) {
+        let why = format!("{name} is being stopped, so that its data can be inspected");
         return Some(Decision::wait(Reason::Recovering, why, SOON));
     }
-    let step = Step::FreePod {
-        ordinal: *ordinal,
-        uid: pod.uid.clone(),
-        force,
-    };
-    let why = format!("{name} is stopped, so that nothing of the old cluster runs any more");
+    let why = format!("stopping {name}, so that no member of the old cluster runs any more");
+    let step = stopping(ordinal, pod);
     Some(Decision::act(step, Reason::Recovering, why))
 }
 
-/// Everybody who can speak is heard before anybody is chosen.
+/// Every pod that can report does so before one is chosen.
 fn hear(observed: &Observed) -> Option<Decision> {
     if observed.objects.set_uid.is_none() {
         let why =
-            "waiting for the StatefulSet, without which no pod can show what its volume holds";
+            "waiting for the StatefulSet, without which no pod can report the data on its volume";
         return Some(Decision::wait(Reason::Recovering, why, LATER));
     }
     (0..excuse::expected(observed)).find_map(|ordinal| {
         let name = observed.member_name(ordinal);
         let pod = observed.pods.get(&ordinal);
         let heard = pod.is_some_and(|pod| pod.held().is_some());
-        // What was chosen before may have founded already, and must not be passed over.
+        // What was chosen before may have bootstrapped already, and must not be passed over.
         let excused = is_excused(observed, ordinal) && !is_chosen(observed, &name);
         if heard || excused {
             return None;
@@ -236,7 +243,7 @@ fn hear(observed: &Observed) -> Option<Decision> {
         Some(Decision::wait(
             Reason::Recovering,
             why,
-            patience(observed, ordinal).min(LATER),
+            requeue_by_pod_age(observed, ordinal).min(LATER),
         ))
     })
 }
@@ -248,15 +255,15 @@ fn why_unheard(observed: &Observed, ordinal: u32, pod: Option<&Pod>) -> String {
     let commands = give_up(observed, ordinal);
     let broken = pod.and_then(|pod| pod.broken.as_ref());
     if let Some(broken) = broken.filter(|_| is_chosen(observed, &name)) {
-        // What it founded may have taken writes, so that nobody but a person gives it up.
+        // The cluster that it bootstrapped may have taken writes, so only a user may give it up.
         return format!(
-            "{name} was chosen to go on, and its data cannot be used: {broken}. Mend it, or give it up, with all that was written to it since: {commands}"
+            "{name} was chosen as the survivor, and its data cannot be used: {broken}. Repair it, or give it up together with all writes since: {commands}"
         );
     }
-    let waiting = format!("waiting for {name} to show what its volume holds: it {what}");
+    let waiting = format!("waiting for {name} to report the data on its volume: it {what}");
     if pod.is_some_and(|pod| is_homeless(observed, pod, SUSTAINED)) {
         return format!(
-            "{waiting}. Bring back a node for it, or go on without it, and lose what only it has: {commands}"
+            "{waiting}. Bring back a node for it, or recover without it and lose the writes that only it has: {commands}"
         );
     }
     waiting
@@ -297,8 +304,8 @@ fn most_advanced(observed: &Observed, recovery: &RecoveryIntent) -> Option<u32> 
         .map(|(_, ordinal)| ordinal)
 }
 
-/// Whoever holds more of the lost cluster than `chosen` does, and cannot go on with it: it was never let through under
-/// this object, so its agent knows no fence.
+/// A member that has more of the lost cluster than `chosen` does, and cannot continue it: it was never let through
+/// under this object, so its agent knows no fence.
 fn longer_elsewhere(
     observed: &Observed,
     recovery: &RecoveryIntent,
@@ -319,7 +326,7 @@ fn longer_elsewhere(
         .map(|(ordinal, _)| ordinal)
 }
 
-fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
+fn bootstrap(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     let Some(survivor) = &recovery.survivor else {
         return choose(observed, recovery);
     };
@@ -335,24 +342,29 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     let (Some((ordinal, pod)), Some(data)) = (pod, data) else {
         let what = pod.map_or_else(|| "has no pod".to_owned(), |(_, pod)| describe(pod));
         let why = format!(
-            "{} was chosen to go on and cannot: it {what}",
+            "{} was chosen as the survivor and does not start: it {what}",
             survivor.member
         );
         return Decision::wait(Reason::Recovering, why, LATER);
     };
-    let mended = mend::restart(observed, ordinal, pod);
-    if let Some(next) = mended.or_else(|| failed::wait(observed, ordinal, pod)) {
+    let repaired = mend::restart(observed, ordinal, pod);
+    if let Some(next) = repaired.or_else(|| failed::wait(observed, ordinal, pod)) {
         return next;
     }
     if pod.is_granted() {
-        let why = format!("{} founds another cluster on its data", survivor.member);
+        let why = format!("{} starts a new cluster from its data", survivor.member);
         return Decision::wait(Reason::Recovering, why, SOON);
     }
     let Some(report) = pod.held() else {
         return Decision::wait(Reason::Recovering, "waiting for the survivor", SOON);
     };
-    // Nobody else was let through since the fence; if somebody says otherwise, it is not passed over.
-    let runs = |pod: &Pod| matches!(pod.process, Process::Starting | Process::Serving(_));
+    // No other member was granted its start since the fence; if one runs all the same, it is not passed over.
+    let runs = |pod: &Pod| {
+        matches!(
+            pod.process,
+            Process::Refusing(_) | Process::Starting | Process::Serving(_)
+        )
+    };
     let running = observed.pods.iter().find(|(_, pod)| runs(pod));
     if let Some(open) = running.map(|(n, _)| *n).or(observed.open_grant()) {
         return Decision {
@@ -360,11 +372,11 @@ fn found(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
             ..starting(observed, open)
         };
     }
-    let_through(observed, (ordinal, pod), report, data)
+    grant_recovery(observed, (ordinal, pod), report, data)
 }
 
-/// For this very wait, under the token of this life.
-fn let_through(
+/// For this very wait, under the token of this incarnation.
+fn grant_recovery(
     observed: &Observed,
     (ordinal, pod): (u32, &Pod),
     report: &Report,
@@ -376,7 +388,7 @@ fn let_through(
         cluster_uid: observed.cluster.uid.clone(),
         incarnation: observed.cluster.latched.incarnation,
         action: Action::Recover {
-            token: bootstrap::token(observed),
+            token: observed.token(),
             initial_cluster: format!("{}={}", name, observed.peer_url(ordinal)),
             member_id: data.member_id.clone(),
             cluster_id: data.cluster_id.clone(),
@@ -390,17 +402,17 @@ fn let_through(
     };
     let why = failed::tell(observed, ordinal, report).unwrap_or_else(|| {
         let (term, index) = (data.term, data.index);
-        format!("{name} goes on with what it has: term {term}, index {index}")
+        format!("{name} starts a new cluster from its data: term {term}, index {index}")
     });
     Decision::act(step, Reason::Recovering, why)
 }
 
-/// Written down before it is let through, and never changed for another: it may have founded since.
+/// Recorded before the grant, and never changed for another member: it may have started the new cluster since.
 fn choose(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     let chosen = most_advanced(observed, recovery);
     if let Some(longer) = longer_elsewhere(observed, recovery, chosen) {
         let why = format!(
-            "{} holds more of cluster {} than any other volume, and has never run under this object. Delete the EtcdCluster while spec.storage.claimPolicy.whenDeleted is Retain, and create it anew: it then takes its volumes over as they are",
+            "{} has the latest data of cluster {}, and never ran under this EtcdCluster. Delete the EtcdCluster while spec.storage.claimPolicy.whenDeleted is Retain, and recreate it: it then resumes its volumes as they are",
             observed.member_name(longer),
             recovery.cluster_id
         );
@@ -409,13 +421,14 @@ fn choose(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     let claim = chosen.and_then(|ordinal| observed.claims.get(&ordinal));
     let (Some(ordinal), Some(claim)) = (chosen, claim) else {
         let why = format!(
-            "no volume holds data of cluster {} any more: bring one back, or delete the EtcdCluster and its claims to begin anew",
-            recovery.cluster_id
+            "no volume has data of cluster {} any more: bring one back, from a snapshot of the storage for instance. To begin with an empty cluster, create one under another name; or look at what is left ({}) before you give it up together with the EtcdCluster",
+            recovery.cluster_id,
+            copies(observed)
         );
         return Decision::wait(Reason::QuorumLost, why, LATER);
     };
     let member = observed.member_name(ordinal);
-    let why = format!("{member} has the longest log of those that are left");
+    let why = format!("{member} has the longest log of the remaining members");
     let latched = Latched {
         recovery: Some(RecoveryIntent {
             survivor: Some(Survivor {
@@ -431,27 +444,26 @@ fn choose(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
 
 /// The survivor serves another cluster: from now on that is the cluster.
 pub(super) fn complete(observed: &Observed) -> Option<Decision> {
-    let (founder, serving) = founder(observed)?;
+    let (survivor, serving) = successor(observed)?;
     let cluster_id = serving.cluster_id;
     let latched = Latched {
         cluster_id: Some(cluster_id),
         recovery: None,
-        // Nobody of the old one votes in it, and nobody else yet.
+        // No member of the old one votes in it, and no other yet.
         voters: vec![KnownVoter {
-            member: founder.member.clone(),
+            member: survivor.member.clone(),
             member_id: format_id(serving.member_id),
             index: None,
         }],
         bootstrap: None,
-        trial: None,
-        ..observed.cluster.latched.clone()
+        ..observed.cluster.latched.clone().undisturbed()
     };
-    let why = format!("what was left lives on as cluster {cluster_id:x}");
+    let why = format!("the recovered data is served by cluster {cluster_id:x}");
     Some(Decision::act(Step::Latch(latched), Reason::Recovering, why))
 }
 
 /// The chosen survivor and the cluster that it serves, if that is not the old one.
-fn founder(observed: &Observed) -> Option<(&Survivor, &Serving)> {
+fn successor(observed: &Observed) -> Option<(&Survivor, &Serving)> {
     let latched = &observed.cluster.latched;
     let recovery = latched.recovery.as_ref()?;
     let survivor = recovery.survivor.as_ref()?;

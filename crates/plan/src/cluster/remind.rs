@@ -1,5 +1,5 @@
-//! Whoever was let through and still waits is told again: any change of its pod makes the kubelet look at it anew. Left
-//! alone, the kubelet does that once a minute.
+//! A pod that was granted its start and still waits is annotated again: any change of its pod makes the kubelet look at
+//! it again. Left alone, the kubelet does that once a minute.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::observed::{Observed, Pod, Told};
 
 /// Seconds in which a kubelet, as a rule, carries an annotation into a pod.
 const USUAL: i64 = 3;
-/// How often somebody is told again. Whom that does not help, something else keeps.
+/// How often a pod is annotated again. If it still waits then, something else is the cause.
 const ENOUGH: u32 = 10;
 
 /// Only where nothing is to be done but to wait; reason and words stay, for nothing else has changed.
 pub(super) fn remind(observed: &Observed, decision: Decision) -> Decision {
-    let untouched = matches!(decision.reason, Reason::Adopting | Reason::DataDiffers);
+    let untouched = matches!(decision.reason, Reason::Adopting | Reason::DataInconsistent);
     if decision.step != Step::Wait || untouched {
         return decision;
     }
@@ -24,13 +24,15 @@ pub(super) fn remind(observed: &Observed, decision: Decision) -> Decision {
         let since = observed.now.duration_since(told.at).as_secs();
         Some((since, *ordinal, pod, told))
     });
-    match waiting.clone().find(|(since, ..)| *since >= USUAL) {
-        Some((_, ordinal, pod, told)) => Decision {
-            step: Step::Remind {
-                ordinal,
-                uid: pod.uid.clone(),
-                told: told.once_more(observed.now),
-            },
+    let late = waiting.clone().filter(|(since, ..)| *since >= USUAL);
+    let mut late = late.map(|(_, ordinal, pod, told)| Step::RepeatGrant {
+        ordinal,
+        uid: pod.uid.clone(),
+        told: told.once_more(observed.now),
+    });
+    match late.find(|step| !observed.rests(step)) {
+        Some(step) => Decision {
+            step,
             requeue: Duration::ZERO,
             ..decision
         },

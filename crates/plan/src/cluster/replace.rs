@@ -1,25 +1,27 @@
 //! Members that cannot come back: a node or a volume that is gone for good. With a quorum of the others the member is
 //! removed, its claim and pod go, and a new member takes its place, wherever there is room for it. What is wrong is
-//! written down before, and nothing is done about a member that is well or may return.
+//! recorded before, and nothing is done about a member that is well or may return.
 
 use api::Reason;
 use api::intent::DEFAULT_JOIN_PATIENCE;
 use api::v1alpha1::status::RetireIntent;
 
-use crate::cluster::membership::{MAX_LAG, can_lose, starting};
-use crate::cluster::{corrupt, hang, shrink};
-use crate::decision::{Decision, SOON, Step};
+use crate::cluster::answers::{record_leaving, starting};
+use crate::cluster::{corrupt, hang};
+use crate::decision::{Decision, Step};
 use crate::observed::{
-    Leaving, Member, MemberList, NodeState, Observed, Pod, Process, format_id, parse_id, quorum,
+    Leaving, MAX_LAG, Member, MemberList, NO_MEMBER, NodeState, Observed, Pod, Process, format_id,
+    parse_id, quorum,
 };
 
-/// No member has this ID: it stands for a claim that no member uses.
-pub(crate) const NO_MEMBER: &str = "0";
-
 pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
-    go_on(observed, list)
-        .or_else(|| begin(observed, list))
-        .or_else(|| abandon(observed, list))
+    // First: what is recorded ends before another is recorded; without two members at once there may be no quorum.
+    let rules = [
+        go_on,
+        // Before `abandon`: a missing member weighs more than a claim that no member uses.
+        begin, abandon,
+    ];
+    observed.first_awake(rules.into_iter().filter_map(|rule| rule(observed, list)))
 }
 
 /// Why a member can never come back; `None` while it serves, may return, or nothing is known.
@@ -61,13 +63,11 @@ fn late(observed: &Observed, member: &Member) -> Option<String> {
                 format!(", with {} MiB received", bytes >> 20)
             });
             Some(format!(
-                "it was added and does not serve, and has made no progress since {since}{received}"
+                "it was added, does not serve, and has made no progress since {since}{received}"
             ))
         }
         Some(lag) => (lag > MAX_LAG).then(|| {
-            format!(
-                "it was added and is {lag} entries behind, and has not come closer since {since}"
-            )
+            format!("it was added, is {lag} entries behind, and has not caught up since {since}")
         }),
     }
 }
@@ -96,17 +96,17 @@ pub(super) fn why_dead(observed: &Observed, ordinal: u32) -> Option<String> {
     if let Some(why) = broken(observed, ordinal) {
         return Some(format!("its data cannot be used: {why}"));
     }
-    let home = observed.homes.get(&ordinal)?;
-    let node = &home.node;
-    match home.state {
-        NodeState::Fine => None,
-        NodeState::Deleted | NodeState::OutOfService if !home.took_volume() => None,
+    let binding = observed.node_bindings.get(&ordinal)?;
+    let node = &binding.node;
+    match binding.state {
+        NodeState::Ready => None,
+        NodeState::Deleted | NodeState::OutOfService if !binding.took_volume() => None,
         NodeState::Deleted => Some(format!("its node {node} does not exist any more")),
         NodeState::OutOfService => Some(format!("its node {node} is out of service")),
-        NodeState::Silent(since) => {
+        NodeState::NotReady(since) => {
             let patience = observed.cluster.intent.as_ref().ok()?.node_patience;
             let silent = observed.now.duration_since(since).as_secs();
-            (silent >= patience).then(|| format!("its node {node} has been silent since {since}"))
+            (silent >= patience).then(|| format!("its node {node} has been NotReady since {since}"))
         }
     }
 }
@@ -124,7 +124,7 @@ fn broken(observed: &Observed, ordinal: u32) -> Option<&String> {
     why.filter(|_| (pod.template == proven.template || same_release) && !pod.terminating)
 }
 
-/// It was written down that this member is to be replaced, and that still holds.
+/// It was recorded that this member is to be replaced, and that still holds.
 pub(crate) fn is_due(observed: &Observed, leaving: &Leaving<'_>) -> bool {
     let member = observed.member_of(leaving.ordinal);
     let same = member.filter(|member| parse_id(&leaving.intent.member_id) == Some(member.id));
@@ -132,19 +132,19 @@ pub(crate) fn is_due(observed: &Observed, leaving: &Leaving<'_>) -> bool {
         && same.is_some_and(|member| diagnose(observed, leaving.ordinal, member).is_some())
 }
 
-/// One after the other: who was removed is freed of its pod, who was written down is removed.
+/// One after the other: who was removed is freed of its pod, who was recorded is removed.
 fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
-    observed.leaving().find_map(|leaving| {
+    let next = observed.leaving().filter_map(|leaving| {
         if leaving.listed == Some(false) {
             return free(observed, &leaving);
         }
         let why = leaving.intent.replaced.as_ref()?;
-        // Whoever is not asked for any more leaves by the rules for that.
+        // A member that the spec no longer asks for leaves by the rules for scaling in.
         let size = observed.cluster.intent.as_ref().ok()?.size;
         let member = observed
             .member_of(leaving.ordinal)
             .filter(|_| leaving.ordinal < size)?;
-        if !is_due(observed, &leaving) || !can_lose(observed, list, member) {
+        if !is_due(observed, &leaving) || !observed.can_lose(list, member) {
             return None;
         }
         if let Some(open) = other_grant(observed, leaving.ordinal) {
@@ -159,10 +159,11 @@ fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
         };
         let why = format!("{} is replaced: {why}", leaving.intent.member);
         Some(Decision::act(step, Reason::ReplacingMember, why))
-    })
+    });
+    observed.first_awake(next)
 }
 
-/// Somebody else was let through and is starting. That this one was is no reason to keep it.
+/// Another member was granted its start and is starting. That this one was is no reason to keep it.
 fn other_grant(observed: &Observed, ordinal: u32) -> Option<u32> {
     observed.open_grant().filter(|open| *open != ordinal)
 }
@@ -171,32 +172,32 @@ fn other_grant(observed: &Observed, ordinal: u32) -> Option<u32> {
 fn free(observed: &Observed, leaving: &Leaving<'_>) -> Option<Decision> {
     leaving.claim.filter(|claim| claim.terminating)?;
     let pod = observed.pods.get(&leaving.ordinal)?;
-    // Whoever is listed by now came later.
+    // A member that is listed by now came later.
     if observed.member_of(leaving.ordinal).is_some() {
         return None;
     }
-    let home = observed.homes.get(&leaving.ordinal);
-    let force = home.is_some_and(|home| home.state != NodeState::Fine);
+    let binding = observed.node_bindings.get(&leaving.ordinal);
+    let force = binding.is_some_and(|binding| binding.state != NodeState::Ready);
     // One that merely leaves goes with the StatefulSet's replicas, as long as its node lets it.
     if leaving.intent.replaced.is_none()
         && !(force && why_dead(observed, leaving.ordinal).is_some())
     {
         return None;
     }
+    // A process that its disk does not let end may take for ever, and nothing else waits for it (`shrink::departing` tells).
     if pod.terminating && !force {
-        let why = format!("{} has left, and its pod is going", leaving.intent.member);
-        return Some(Decision::wait(Reason::ReplacingMember, why, SOON));
+        return None;
     }
-    let step = Step::FreePod {
+    let step = Step::StopPod {
         ordinal: leaving.ordinal,
         uid: pod.uid.clone(),
         force,
     };
-    let why = format!("{} has left, and its pod goes", leaving.intent.member);
+    let why = format!("{} was removed: stopping its pod", leaving.intent.member);
     Some(Decision::act(step, Reason::ReplacingMember, why))
 }
 
-/// A claim of nobody: whoever was to join on it, or had it in a life that was given up, cannot come up on it.
+/// A claim without a member: the one that was to join on it, or had it in an incarnation that was given up, cannot start on it.
 fn abandon(observed: &Observed, list: &MemberList) -> Option<Decision> {
     if observed.healthy_voters() < quorum(list.voters().count()) {
         return None;
@@ -215,8 +216,8 @@ fn abandon(observed: &Observed, list: &MemberList) -> Option<Decision> {
             claim_uid: claim.uid.clone(),
             replaced: Some(replaced.clone()),
         };
-        let why = format!("{} gets another volume: {replaced}", intent.member);
-        Some(shrink::write_down(
+        let why = format!("{} gets a new volume: {replaced}", intent.member);
+        Some(record_leaving(
             observed,
             intent,
             Reason::ReplacingMember,
@@ -225,11 +226,24 @@ fn abandon(observed: &Observed, list: &MemberList) -> Option<Decision> {
     })
 }
 
-/// Whoever cannot come back is written down, one at a time, while the others are a quorum without it.
+/// Its member is removed, and neither its claim nor its pod can be deleted: no other member waits for that.
+fn is_stuck(observed: &Observed, leaving: &Leaving<'_>) -> bool {
+    let mut failed = observed.failed.iter().map(|failed| &failed.step);
+    let fails = failed.any(|step| match step {
+        Step::DeleteClaim { ordinal, .. } | Step::StopPod { ordinal, .. } => {
+            *ordinal == leaving.ordinal
+        }
+        _other => false,
+    });
+    fails && leaving.listed == Some(false)
+}
+
+/// A member that cannot come back is recorded, one at a time, while the others are a quorum without it.
 fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let mut leaving = observed.leaving();
     let busy = leaving.any(|leaving| {
-        leaving.intent.replaced.is_some() && (leaving.claim.is_some() || is_due(observed, &leaving))
+        let ends = leaving.claim.is_some() && !is_stuck(observed, &leaving);
+        leaving.intent.replaced.is_some() && (ends || is_due(observed, &leaving))
     });
     if busy {
         return None;
@@ -240,17 +254,21 @@ fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
             .ordinal_of(member)
             .filter(|ordinal| *ordinal < size)?;
         let replaced = diagnose(observed, ordinal, member)?;
-        let claim = observed.claims.get(&ordinal)?;
+        // A learner has nothing to lose, and goes also where its claim can never be made.
+        let claim = observed.claims.get(&ordinal);
+        if claim.is_none() && !member.learner {
+            return None;
+        }
         let free = other_grant(observed, ordinal).is_none();
-        (free && can_lose(observed, list, member)).then(|| {
+        (free && observed.can_lose(list, member)).then(|| {
             let intent = RetireIntent {
                 member: observed.member_name(ordinal),
                 member_id: format_id(member.id),
-                claim_uid: claim.uid.clone(),
+                claim_uid: claim.map(|claim| claim.uid.clone()).unwrap_or_default(),
                 replaced: Some(replaced.clone()),
             };
-            let why = format!("{} is to be replaced: {replaced}", intent.member);
-            shrink::write_down(observed, intent, Reason::ReplacingMember, why)
+            let why = format!("{} will be replaced: {replaced}", intent.member);
+            record_leaving(observed, intent, Reason::ReplacingMember, why)
         })
     })
 }

@@ -3,19 +3,19 @@
 
 use std::collections::BTreeSet;
 
-use api::Reason;
+use api::{Reason, Transport};
 use gate::{Action, Grant, Report, State};
 
-use crate::cluster::patience;
+use crate::cluster::answers::requeue_by_pod_age;
 use crate::cluster::recover::is_gone_for_good;
 use crate::decision::{Decision, Step};
-use crate::observed::{Observed, Pod, parse_id};
+use crate::observed::{Latched, Observed, Pod, parse_id};
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     if observed.cluster.latched.cluster_id.is_some() {
         return grant(observed);
     }
-    // Once somebody may found a cluster, or one serves, there is nothing left to take over.
+    // Once a member may bootstrap a cluster, or one serves, there is nothing left to take over.
     let begun = observed.cluster.latched.bootstrap.is_some()
         || observed.pods.values().any(|pod| pod.serving().is_some());
     let kept = kept_ordinals(observed);
@@ -24,7 +24,10 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     }
     silent(observed, &kept).or_else(|| match clusters(observed, &kept).as_slice() {
         [] => fenced(observed, &kept),
-        [cluster_id] => Some(latch(observed, *cluster_id)),
+        [cluster_id] => {
+            let first = unreadable(observed, &kept).or_else(|| settle_transport(observed, &kept));
+            Some(first.unwrap_or_else(|| latch(observed, *cluster_id)))
+        }
         _several => Some(refuse_several(observed, &kept)),
     })
 }
@@ -43,13 +46,13 @@ fn silent(observed: &Observed, kept: &[u32]) -> Option<Decision> {
     let held = |ordinal: &&u32| observed.pods.get(ordinal).and_then(Pod::held).is_none();
     let ordinal = *kept.iter().find(held)?;
     let why = format!(
-        "waiting for {} to show what its volume holds, which was there before this object",
+        "waiting for {} to report the data on its volume, which existed before this EtcdCluster",
         observed.member_name(ordinal)
     );
     Some(Decision::wait(
         Reason::Resuming,
         why,
-        patience(observed, ordinal),
+        requeue_by_pod_age(observed, ordinal),
     ))
 }
 
@@ -74,11 +77,53 @@ fn distinct<'a>(found: impl Iterator<Item = (u32, &'a Report)>) -> Vec<u64> {
     ids.into_iter().collect()
 }
 
+/// What the volumes themselves say counts first, then what is written on their claims.
+fn transport_of(observed: &Observed, kept: &[u32]) -> Transport {
+    let mut identities = reports(observed, kept).filter_map(|(_, report)| {
+        let data = report.data.as_ref()?;
+        data.identity.as_ref()?.transport.as_deref()
+    });
+    if let Some(known) = identities.find_map(Transport::parse) {
+        return known;
+    }
+    let claims = kept
+        .iter()
+        .filter_map(|ordinal| observed.claims.get(ordinal));
+    let written = claims.filter_map(|claim| claim.lineage.as_ref());
+    let latest = written.max_by_key(|lineage| lineage.rank());
+    latest.map(|lineage| lineage.transport).unwrap_or_default()
+}
+
+/// Members find each other again only as they were listed, so the data starts on the schemes that it was stopped with,
+/// whatever the new object says. What an earlier release or operator left was plaintext.
+fn settle_transport(observed: &Observed, kept: &[u32]) -> Option<Decision> {
+    let was = transport_of(observed, kept);
+    (was != observed.transport()).then(|| {
+        let latched = Latched {
+            transport: Some(was),
+            ..observed.cluster.latched.clone()
+        };
+        let how = if was.is_plain() { "plaintext" } else { "TLS" };
+        let why = format!(
+            "the retained data was last run with {how}, and starts with that again ({was})"
+        );
+        Decision::act(Step::Latch(latched), Reason::Resuming, why)
+    })
+}
+
+/// Nothing of etcd runs in a pod that waits, so that the version can still be set.
+fn unreadable(observed: &Observed, kept: &[u32]) -> Option<Decision> {
+    let why = observed.why_unreadable(kept)?;
+    let why = format!("{why}. Nothing is deleted or started until then");
+    Some(Decision::refuse(Reason::VolumeRejected, why))
+}
+
 fn latch(observed: &Observed, cluster_id: u64) -> Decision {
     let mut latched = observed.cluster.latched.clone();
     latched.cluster_id = Some(cluster_id);
+    latched.transport = Some(observed.transport());
     latched.resumed = true;
-    let why = format!("taking over the data of cluster {cluster_id:x}, which was kept");
+    let why = format!("resuming the retained data of cluster {cluster_id:x}");
     Decision::act(Step::Latch(latched), Reason::Resuming, why)
 }
 
@@ -109,10 +154,10 @@ fn fenced(observed: &Observed, kept: &[u32]) -> Option<Decision> {
         return Some(go_on_recovering(observed, *lost));
     }
     let why = format!(
-        "the volumes hold something, and none of it can be started as it is: {}. Nothing is deleted, and no cluster begins beside it. Bring back a volume that can be read, from a snapshot of the storage for instance; or keep these claims and create the cluster under another name",
+        "the retained volumes have data that cannot be started: {}. Nothing is deleted, and no new cluster is bootstrapped. Restore a readable volume, for instance from a volume snapshot; or keep these claims and create the EtcdCluster under another name",
         found(observed, kept)
     );
-    Some(Decision::refuse(Reason::VolumeHeld, why))
+    Some(Decision::refuse(Reason::VolumeRejected, why))
 }
 
 /// No volume that is held back is used while another may have gone on already.
@@ -124,39 +169,41 @@ fn go_on_recovering(observed: &Observed, lost: u64) -> Decision {
         !heard && !is_gone_for_good(observed, *ordinal)
     });
     let what = format!(
-        "the volumes hold cluster {lost:x} behind a fence: its quorum was being recovered when the status was lost"
+        "the volumes have fenced data of cluster {lost:x}: its quorum was being recovered when the status was lost"
     );
     if let Some(ordinal) = unheard {
         let name = observed.member_name(ordinal);
-        let why = format!("{what}; waiting for {name} to show what its volume holds");
-        return Decision::wait(Reason::Resuming, why, patience(observed, ordinal));
+        let why = format!("{what}; waiting for {name} to report the data on its volume");
+        return Decision::wait(Reason::Resuming, why, requeue_by_pod_age(observed, ordinal));
     }
     let mut latched = observed.cluster.latched.clone();
     latched.cluster_id = Some(lost);
+    latched.transport = Some(observed.transport());
     Decision::act(Step::Latch(latched), Reason::Resuming, what)
 }
 
 fn refuse_several(observed: &Observed, kept: &[u32]) -> Decision {
     let why = format!(
-        "the volumes hold data of several clusters: {}. Nothing is deleted or started. Give the EtcdCluster another name, or bind the volumes that do not belong here to claims of another name",
+        "the volumes have data of several clusters: {}. Nothing is deleted or started. Give the EtcdCluster another name, or bind the volumes that do not belong here to claims of another name",
         found(observed, kept)
     );
-    Decision::refuse(Reason::VolumeHeld, why)
+    Decision::refuse(Reason::VolumeRejected, why)
 }
 
 /// Every member of the cluster that was taken over may start, in any order: their data is theirs. So may one whose
 /// data is found to be that of the member which a quorum lists for it, should the status have been lost meanwhile.
 fn grant(observed: &Observed) -> Option<Decision> {
     let latched = &observed.cluster.latched;
-    // While quorum is recovered nothing of the old cluster may run: it would go on beside what is founded on its data.
+    // While quorum is recovered nothing of the old cluster may run: it would go on beside the cluster that is
+    // bootstrapped from its data.
     let cluster_id = latched.cluster_id.filter(|_| latched.recovery.is_none())?;
-    observed.pods.iter().find_map(|(ordinal, pod)| {
+    let mut grants = observed.pods.iter().filter_map(|(ordinal, pod)| {
         let report = pod
             .held()
             .filter(|_| !pod.is_granted() && !pod.terminating)?;
         let data = report.data.as_ref()?;
         let id = parse_id(&data.member_id)?;
-        // A member that was removed never returns, and nobody runs twice.
+        // A member that was removed never returns, and no member runs twice.
         let may = match &observed.etcd.members {
             Some(_) => {
                 let listed = observed.member_of(*ordinal).map(|member| member.id);
@@ -178,7 +225,7 @@ fn grant(observed: &Observed) -> Option<Decision> {
                 },
             };
             let why = format!(
-                "{} resumes on the data it kept",
+                "{} resumes on its retained data",
                 observed.member_name(*ordinal)
             );
             let step = Step::Grant {
@@ -188,5 +235,7 @@ fn grant(observed: &Observed) -> Option<Decision> {
             };
             Decision::act(step, Reason::Resuming, why)
         })
-    })
+    });
+    // One that cannot be written holds up neither the others nor any rule below.
+    grants.find(|decision| !observed.rests(&decision.step))
 }

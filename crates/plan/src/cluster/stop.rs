@@ -1,4 +1,4 @@
-//! Size 0. The data is kept, or deleted where the owner's policy says so: that is written down first, because a
+//! Size 0. The data is kept, or deleted where the owner's policy says so: that is recorded first, because a
 //! cluster that lost some of its volumes must not be started again on the rest.
 
 use api::Reason;
@@ -29,10 +29,10 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
         step: Step::Nothing,
         reason: Reason::Stopped,
         why: if discards && observed.claims.is_empty() {
-            "size is 0: no member runs, and the data was deleted as spec.storage.claimPolicy asks"
+            "spec.size is 0: no member runs, and the data was deleted by spec.storage.claimPolicy.whenStopped"
                 .to_owned()
         } else {
-            "size is 0: no member runs, the data is kept".to_owned()
+            "spec.size is 0: no member runs, the data is retained".to_owned()
         },
         requeue: SETTLED,
         forbidden: None,
@@ -46,13 +46,13 @@ fn end(observed: &Observed) -> Decision {
             ending: true,
             ..old.clone()
         };
-        let why =
-            "stopped: the data is to be deleted, as spec.storage.claimPolicy.whenStopped asks";
+        let why = "stopped: the data will be deleted by spec.storage.claimPolicy.whenStopped";
         return Decision::act(Step::Latch(latched), Reason::Stopping, why);
     }
     let used = |claim: &Claim| observed.has_used(claim);
-    let mut claims = observed.claims.iter();
-    if let Some((ordinal, claim)) = claims.find(|(_, claim)| used(claim) && !claim.terminating) {
+    let claims = observed.claims.iter();
+    let claims = claims.filter(|(_, claim)| used(claim) && !claim.terminating);
+    let deleted = claims.map(|(ordinal, claim)| {
         let step = Step::DeleteClaim {
             ordinal: *ordinal,
             uid: claim.uid.clone(),
@@ -60,9 +60,12 @@ fn end(observed: &Observed) -> Decision {
         let name = api::names::claim(&observed.cluster.name, *ordinal);
         let left = observed.claims.len();
         let why = format!(
-            "deleting {name}, as spec.storage.claimPolicy.whenStopped asks; {left} claims are left"
+            "deleting {name} by spec.storage.claimPolicy.whenStopped; {left} claims remain"
         );
-        return Decision::act(step, Reason::Stopping, why);
+        Decision::act(step, Reason::Stopping, why)
+    });
+    if let Some(next) = observed.first_awake(deleted) {
+        return next;
     }
     if observed.claims.values().any(used) || observed.objects.client_service {
         let why = "the last claims and the client Service are being deleted";
@@ -73,6 +76,6 @@ fn end(observed: &Observed) -> Decision {
         replicas: None,
         ..Latched::default()
     };
-    let why = "the data is gone; the next start is a new life";
+    let why = "the data is deleted; the next start bootstraps a new incarnation";
     Decision::act(Step::Latch(latched), Reason::Stopping, why)
 }

@@ -4,7 +4,6 @@
 
 use api::Reason;
 
-use crate::cluster::shrink;
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Claim, Latched, MemberList, Observed};
 
@@ -13,7 +12,7 @@ use crate::observed::{Claim, Latched, MemberList, Observed};
 pub(super) fn grow_meanwhile(observed: &Observed, decision: Decision) -> Decision {
     let reason = match &decision.step {
         Step::Wait => decision.reason,
-        Step::Refuse => Reason::Expanding,
+        Step::Refuse => Reason::ExpandingVolumes,
         _acts => return decision,
     };
     growth(observed).map_or(decision, |growth| Decision { reason, ..growth })
@@ -30,43 +29,66 @@ fn growth(observed: &Observed) -> Option<Decision> {
         .size
         .value()?;
     let replicas = observed.objects.replicas?;
-    let (ordinal, claim) = observed.claims.range(..replicas).find(|(ordinal, claim)| {
-        let small = claim.requested.is_some_and(|size| size < wanted);
-        let stays = !claim.terminating && claim.lost.is_none() && observed.has_used(claim);
-        let leaves = observed
-            .leaving()
-            .any(|leaving| leaving.ordinal == **ordinal);
-        small && stays && !leaves && claim.expandable == Some(true)
-    })?;
-    Some(expand(observed, *ordinal, claim))
+    let small = observed
+        .claims
+        .range(..replicas)
+        .filter(|(ordinal, claim)| {
+            let small = claim.requested.is_some_and(|size| size < wanted);
+            let stays = !claim.terminating && claim.lost.is_none() && observed.has_used(claim);
+            let leaves = observed
+                .leaving()
+                .any(|leaving| leaving.ordinal == **ordinal);
+            small && stays && !leaves && claim.expandable == Some(true)
+        });
+    let mut asked = small.map(|(ordinal, claim)| expand(observed, *ordinal, claim));
+    asked.find(|decision| !observed.rests(&decision.step))
 }
 
 pub(super) fn grow(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let target = observed.cluster.target.as_ref()?;
     let wanted = target.intent.storage.size.value()?;
-    let claims = || {
-        let members = list.members.iter();
-        members.filter_map(|member| {
-            let ordinal = observed.ordinal_of(member)?;
-            Some((ordinal, observed.claims.get(&ordinal)?))
-        })
-    };
-    let small = claims().find(|(_, claim)| claim.requested.is_some_and(|size| size < wanted));
-    if let Some((ordinal, claim)) = small {
-        return Some(expand(observed, ordinal, claim));
+    let small = claims_of(observed, list)
+        .filter(|(_, claim)| claim.requested.is_some_and(|size| size < wanted));
+    // One that cannot be expanded holds up no other.
+    let small = small.map(|(ordinal, claim)| expand(observed, ordinal, claim));
+    if let Some(next) = observed.first_awake(small) {
+        return Some(next);
     }
+    // The volumes of the members need no StatefulSet that says the same.
+    let rest = [recreate(observed, wanted), follow(observed, list, wanted)];
+    observed.first_awake(rest.into_iter().flatten())
+}
+
+/// The StatefulSet is recreated with larger claim templates.
+fn recreate(observed: &Observed, wanted: u64) -> Option<Decision> {
     let of_template = observed.objects.claim_template;
     // A recreated StatefulSet is rendered, and of a release that cannot be reached nothing may be.
-    let calm = !shrink::is_under_way(observed) && target.refused.is_none();
-    if of_template.is_some_and(|size| size < wanted) && calm {
-        let uid = observed.objects.set_uid.clone()?;
-        let why = "the StatefulSet is made anew around its pods, for larger claims";
-        return Some(Decision::act(
-            Step::OrphanPods { uid },
-            Reason::Expanding,
-            why,
-        ));
+    let reachable = observed.cluster.target.as_ref()?.refused.is_none();
+    let calm = !observed.is_any_leaving() && reachable;
+    if of_template.is_none_or(|size| size >= wanted) || !calm {
+        return None;
     }
+    let uid = observed.objects.set_uid.clone()?;
+    let why = "the StatefulSet is recreated with larger claim templates; its pods keep running";
+    let step = Step::OrphanPods { uid };
+    Some(Decision::act(step, Reason::ExpandingVolumes, why))
+}
+
+/// The claims of members, by ordinal.
+fn claims_of<'a>(
+    observed: &'a Observed,
+    list: &'a MemberList,
+) -> impl Iterator<Item = (u32, &'a Claim)> {
+    let members = list.members.iter();
+    members.filter_map(|member| {
+        let ordinal = observed.ordinal_of(member)?;
+        Some((ordinal, observed.claims.get(&ordinal)?))
+    })
+}
+
+/// The volumes follow their claims, and etcd's quota follows the volumes.
+fn follow(observed: &Observed, list: &MemberList, wanted: u64) -> Option<Decision> {
+    let claims = || claims_of(observed, list);
     let growing = claims().find(|(_, claim)| claim.capacity.is_some_and(|size| size < wanted));
     if let Some((ordinal, claim)) = growing {
         let small = |claim: &Claim| claim.capacity.is_some_and(|size| size < wanted);
@@ -78,7 +100,7 @@ pub(super) fn grow(observed: &Observed, list: &MemberList) -> Option<Decision> {
             api::names::claim(&observed.cluster.name, ordinal),
             human(claim.capacity.unwrap_or_default())
         );
-        return Some(Decision::wait(Reason::Expanding, why, LATER));
+        return Some(Decision::wait(Reason::ExpandingVolumes, why, LATER));
     }
     let reached = observed.cluster.latched.storage.unwrap_or(0);
     (reached < wanted).then(|| {
@@ -87,7 +109,7 @@ pub(super) fn grow(observed: &Observed, list: &MemberList) -> Option<Decision> {
             ..observed.cluster.latched.clone()
         };
         let why = format!("every volume has {}", human(wanted));
-        Decision::act(Step::Latch(latched), Reason::Expanding, why)
+        Decision::act(Step::Latch(latched), Reason::ExpandingVolumes, why)
     })
 }
 
@@ -111,28 +133,28 @@ fn expand(observed: &Observed, ordinal: u32, claim: &Claim) -> Decision {
         .as_ref()
         .map(|target| target.intent.storage.size.to_string());
     let size = size.unwrap_or_default();
-    let class = claim.class.as_deref().unwrap_or("without a name");
+    let class = claim.class.as_deref().unwrap_or("the default class");
     match claim.expandable {
         Some(true) => {
-            let why = format!("asking for {size} for {name}");
+            let why = format!("expanding {name} to {size}");
             let step = Step::ExpandClaim {
                 ordinal,
                 uid: claim.uid.clone(),
                 size,
             };
-            Decision::act(step, Reason::Expanding, why)
+            Decision::act(step, Reason::ExpandingVolumes, why)
         }
         Some(false) => {
             let why = format!(
-                "spec.storage.size is {size}, but {class}, the storage class of {name}, cannot expand volumes (allowVolumeExpansion is not true): allow it there, or take the change back"
+                "spec.storage.size is {size}, but {class}, the StorageClass of {name}, does not allow volume expansion: set allowVolumeExpansion: true there, or revert the change"
             );
-            Decision::refuse(Reason::Refused, why)
+            Decision::refuse(Reason::ChangeRefused, why)
         }
         None => {
             let why = format!(
-                "spec.storage.size is {size}, but {class}, the storage class of {name}, does not exist (any more), so whether it can expand volumes is not known: make it again, or take the change back"
+                "spec.storage.size is {size}, but {class}, the StorageClass of {name}, does not exist, so it is not known whether it allows volume expansion: recreate it, or revert the change"
             );
-            Decision::refuse(Reason::Refused, why)
+            Decision::refuse(Reason::ChangeRefused, why)
         }
     }
 }

@@ -7,7 +7,7 @@ use super::departed::Departure;
 use super::{Violation, ensure, facts, hang};
 use crate::observed::{Latched, Member, Observed, Pod, Process, parse_id, quorum};
 
-/// Pods that are made anew get what is proven; anything else only for a trial that was written down.
+/// Pods that are recreated get what is proven; anything else only for a trial that was recorded.
 pub(super) fn check_template(observed: &Observed, template: Template) -> Result<(), Violation> {
     let latched = &observed.cluster.latched;
     let target = observed.cluster.target.as_ref();
@@ -38,7 +38,7 @@ pub(super) fn check_template(observed: &Observed, template: Template) -> Result<
             )
         }
         Template::Try => {
-            let trial = latched.trial.as_ref().ok_or(Violation::Unproven)?;
+            let trial = latched.trial().ok_or(Violation::Unproven)?;
             let target = target.ok_or(Violation::Unknown)?;
             ensure(trial.template == target.template, Violation::Unproven)?;
             // A pod that does not end would keep it there for all others.
@@ -93,17 +93,16 @@ pub(super) fn check_proof(observed: &Observed, new: &Latched) -> Result<(), Viol
     ensure(observed.pods.values().any(runs), Violation::Unproven)
 }
 
-/// Members of two neighbouring lines at most.
+/// Members of two neighbouring minor versions at most.
 pub(super) fn check_lines(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     let target = observed.cluster.target.as_ref();
     let begins = new
-        .trial
-        .as_ref()
-        .filter(|_| observed.cluster.latched.trial.is_none());
+        .trial()
+        .filter(|_| observed.cluster.latched.trial().is_none());
     let (Some(target), Some(trial)) = (target, begins) else {
         return Ok(());
     };
-    // Whoever is called back goes to what is proven.
+    // A member that is called back goes to what is proven.
     let proven = observed.cluster.latched.proven.as_ref();
     let back = proven.filter(|proven| proven.template == trial.template);
     let version = back.map_or(target.intent.version, |proven| proven.version);
@@ -159,10 +158,9 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
     )?;
     let leads = facts::leader(observed) == Some(member.id);
     ensure(alone || !leads, Violation::Quorum)?;
-    // Written down first, so that a late look leads to nobody else's restart.
+    // Recorded first, so that a late look leads to the restart of no other member.
     let written = latched
-        .trial
-        .as_ref()
+        .trial()
         .filter(|trial| trial.pod_uid == uid && trial.template != pod.template);
     let written = written.ok_or(Violation::NotAskedFor)?;
     check_line(observed, &written.template)
@@ -181,8 +179,8 @@ fn check_mend(observed: &Observed, pod: &Pod) -> Result<(), Violation> {
 
 /// A member is to try a template only on a node that answers, and only when its data can be read there.
 pub(super) fn check_trial(observed: &Observed, new: &Latched) -> Result<(), Violation> {
-    let new = new.trial.as_ref();
-    let old = observed.cluster.latched.trial.as_ref();
+    let new = new.trial();
+    let old = observed.cluster.latched.trial();
     let new = new.filter(|new| {
         old.is_none_or(|old| (&old.member, &old.template) != (&new.member, &new.template))
     });
@@ -195,7 +193,8 @@ pub(super) fn check_trial(observed: &Observed, new: &Latched) -> Result<(), Viol
     check_line(observed, &new.template)
 }
 
-/// One line of etcd at a time: up once the data has followed, down once etcd has prepared it and nothing can raise it.
+/// One minor version of etcd at a time: up once the data has followed, down once etcd has prepared it and nothing can
+/// raise it.
 fn check_line(observed: &Observed, template: &str) -> Result<(), Violation> {
     let (Some(proven), Some(target)) = (&observed.cluster.latched.proven, &observed.cluster.target)
     else {
@@ -219,7 +218,7 @@ fn check_line(observed: &Observed, template: &str) -> Result<(), Violation> {
         }
         let serving = facts::serving_as(observed, member.id).ok_or(Violation::Unknown)?;
         let runs = serving.version.ok_or(Violation::Unknown)?.minor;
-        // 3.5 does not tell.
+        // 3.5 does not report it.
         let format = serving.storage.unwrap_or(5);
         let ready = if to < from {
             runs <= to || format <= to
@@ -232,8 +231,8 @@ fn check_line(observed: &Observed, template: &str) -> Result<(), Violation> {
     ensure(to > from || keeps, Violation::Line)
 }
 
-/// Data is prepared for an older release only while every member takes part, and nobody is about to come back on
-/// another line.
+/// Data is prepared for an older release only while every member takes part, and no member is about to come back on
+/// another minor version.
 pub(super) fn check_downgrade(observed: &Observed, to: Option<u8>) -> Result<(), Violation> {
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     let all = list
@@ -244,7 +243,7 @@ pub(super) fn check_downgrade(observed: &Observed, to: Option<u8>) -> Result<(),
         return Ok(());
     };
     ensure(all, Violation::Quorum)?;
-    // A member two lines above the data would be thrown out of its own cluster.
+    // A member two minor versions above the data would be thrown out of its own cluster.
     let above = to.saturating_add(1);
     let next = list.members.iter().all(|member| {
         let serving = facts::serving_as(observed, member.id);
@@ -270,7 +269,7 @@ pub(super) fn check_told(
                 && leaves.claim(observed).is_some()
         })
     };
-    // Whoever once voted and is listed no more can never come back under its ID.
+    // A member that once voted and is listed no more can never come back under its ID.
     let latched = &observed.cluster.latched;
     let list = observed.etcd.members.as_ref();
     let list = list.filter(|list| latched.cluster_id == Some(list.cluster_id));
@@ -296,7 +295,7 @@ pub(super) fn check_ending(observed: &Observed, new: &Latched) -> Result<(), Vio
     ensure(asked && observed.pods.is_empty(), Violation::LastCopy)
 }
 
-/// A new life begins only when nothing is left of the old one.
+/// A new incarnation begins only when nothing is left of the old one.
 pub(super) fn check_end(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     // What an earlier object kept, and this one never took over, is not part of it.
     let formed = observed.cluster.latched.cluster_id.is_some();
@@ -329,7 +328,7 @@ pub(super) fn check_expand(
     )
 }
 
-/// A StatefulSet that is made anew gets what is asked for, so that must be proven.
+/// A StatefulSet that is recreated gets what is asked for, so that must be proven.
 pub(super) fn check_orphan(observed: &Observed, uid: &str) -> Result<(), Violation> {
     ensure(
         observed.objects.set_uid.as_deref() == Some(uid),
@@ -341,7 +340,24 @@ pub(super) fn check_orphan(observed: &Observed, uid: &str) -> Result<(), Violati
     let asked_for = target.map(|target| &target.template);
     let proven = latched.proven.as_ref().map(|proven| &proven.template);
     ensure(
-        latched.trial.is_none() && proven.is_some() && proven == asked_for,
+        latched.trial().is_none() && proven.is_some() && proven == asked_for,
         Violation::Unproven,
     )
+}
+
+/// Data that is taken over is read by the release that wrote it, or by the next minor version.
+pub(super) fn check_resumed(observed: &Observed, new: &Latched) -> Result<(), Violation> {
+    let begins = new.resumed && observed.cluster.latched.cluster_id.is_none();
+    let Some(intent) = observed.cluster.intent.as_ref().ok().filter(|_| begins) else {
+        return Ok(());
+    };
+    let asked = intent.version.minor;
+    let claims = observed.claims.values();
+    let lineages = claims.filter_map(|claim| claim.lineage.as_ref());
+    let mut written = lineages.filter_map(|lineage| {
+        let version = lineage.version.as_deref()?;
+        api::EtcdVersion::parse(version)
+    });
+    let reads = written.all(|wrote| asked == wrote.minor || asked == wrote.minor.saturating_add(1));
+    ensure(reads, Violation::Line)
 }

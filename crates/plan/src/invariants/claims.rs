@@ -1,4 +1,4 @@
-//! What must hold before a claim that no member uses is written down to be deleted.
+//! What must hold before a claim that no member uses is recorded to be deleted.
 
 use api::v1alpha1::cluster::Retention;
 use api::v1alpha1::status::RetireIntent;
@@ -7,8 +7,8 @@ use super::facts::has_quorum;
 use super::{Violation, ensure};
 use crate::observed::{Latched, Observed, parse_id};
 
-/// Written down is only what a confirmed member list leaves no member for, above the size, by the owner's policy, and
-/// what can hold nothing of another cluster.
+/// A claim is recorded only if a confirmed member list has no member for it, above the size, by the owner's policy, and
+/// if it can hold nothing of another cluster.
 pub(super) fn check_written(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     let old = &observed.cluster.latched.retiring;
     let mut added = new.retiring.iter().filter(|intent| !old.contains(intent));

@@ -1,4 +1,4 @@
-//! What is written down of members that are to leave, and how far that got.
+//! What is recorded of members that are to leave, and how far that got.
 
 use api::names;
 use api::v1alpha1::status::RetireIntent;
@@ -13,7 +13,7 @@ pub(super) struct Departure<'a> {
 }
 
 impl<'a> Departure<'a> {
-    /// Every one that is written down under a name of this cluster.
+    /// Every one that is recorded under a name of this cluster.
     pub(super) fn all(observed: &'a Observed) -> impl Iterator<Item = Self> {
         let cluster = &observed.cluster;
         cluster.latched.retiring.iter().filter_map(|intent| {
@@ -44,7 +44,7 @@ impl<'a> Departure<'a> {
         self.listed(observed) == Some(false)
     }
 
-    /// The claim that was written down, while that very claim exists.
+    /// The claim that was recorded, while that very claim exists.
     pub(super) fn claim(&self, observed: &'a Observed) -> Option<&'a Claim> {
         let claim = observed.claims.get(&self.ordinal)?;
         (claim.uid == self.intent.claim_uid).then_some(claim)

@@ -5,8 +5,8 @@
 use gate::{Action, Report, State};
 
 use crate::observed::{
-    Alarm, Claim, Member, MemberList, NodeState, Observed, Pod, Process, Serving, Stall, Writes,
-    parse_id, quorum,
+    Alarm, Claim, Member, MemberList, NodeState, Observed, Pod, Process, Serving, Stall,
+    UpkeepTask, Writes, parse_id, quorum,
 };
 
 /// Seconds that a stall must last before a member is said to hang.
@@ -53,13 +53,18 @@ pub(super) fn has_quorum(observed: &Observed, list: &MemberList) -> bool {
     healthy_voters(observed, list) >= quorum(list.voters().count())
 }
 
-/// Its pod does not exist or is being deleted. A member that is not ours has no pod to tell by.
+/// Its pod does not exist or is being deleted, or this operator defragments it. A member that is not ours has no pod to
+/// go by.
 pub(super) fn is_away(observed: &Observed, member: &Member) -> bool {
     let Some(ordinal) = observed.ordinal_of(member) else {
         return false;
     };
+    let defragmented = observed.etcd.upkeep.is_some_and(|upkeep| {
+        let of_it = matches!(upkeep.task, UpkeepTask::Defragment { ordinal: n } if n == ordinal);
+        of_it && !upkeep.done
+    });
     match observed.pods.get(&ordinal) {
-        Some(pod) => pod.terminating,
+        Some(pod) => pod.terminating || defragmented,
         None => true,
     }
 }
@@ -72,7 +77,7 @@ pub(super) fn hangs(observed: &Observed, member: &Member) -> bool {
     };
     let another = match &pod.process {
         Process::Serving(serving) => serving.member_id != member.id,
-        Process::Unknown | Process::Held(_) | Process::Starting => false,
+        Process::Unknown | Process::Refusing(_) | Process::Held(_) | Process::Starting => false,
     };
     let Some(stall) = &pod.stall else {
         return false;
@@ -121,10 +126,10 @@ pub(super) fn is_led(observed: &Observed) -> bool {
 /// Its node is known not to end or start pods at present.
 pub(super) fn is_on_a_dead_node(observed: &Observed, name: &str) -> bool {
     let ordinal = api::names::ordinal(&observed.cluster.name, name);
-    let home = ordinal.and_then(|ordinal| observed.homes.get(&ordinal));
-    home.is_some_and(|home| match home.state {
-        NodeState::Fine => false,
-        NodeState::Silent(_) | NodeState::OutOfService | NodeState::Deleted => true,
+    let binding = ordinal.and_then(|ordinal| observed.node_bindings.get(&ordinal));
+    binding.is_some_and(|binding| match binding.state {
+        NodeState::Ready => false,
+        NodeState::NotReady(_) | NodeState::OutOfService | NodeState::Deleted => true,
     })
 }
 
@@ -133,7 +138,7 @@ pub(super) fn open_grants(observed: &Observed) -> impl Iterator<Item = u32> {
     observed.pods.iter().filter_map(|(ordinal, pod)| {
         let member = member_of(observed, *ordinal).filter(|member| never_started(member))?;
         let unheard = match &pod.process {
-            Process::Unknown => true,
+            Process::Unknown | Process::Refusing(_) => true,
             Process::Held(report) => pod.grant.as_ref()?.nonce == report.nonce,
             Process::Starting | Process::Serving(_) => false,
         };
@@ -160,7 +165,7 @@ pub(super) fn is_granted(pod: &Pod) -> bool {
     nonce.is_some() && nonce == pod.held().map(|report| &report.nonce)
 }
 
-/// This wait of this pod is written down, and the ID that is listed was not given to an earlier wait of it.
+/// This wait of this pod is recorded, and the ID that is listed was not given to an earlier wait of it.
 pub(super) fn is_admitted(observed: &Observed, ordinal: u32, pod: &Pod, report: &Report) -> bool {
     let name = observed.member_name(ordinal);
     let mut joins = observed.cluster.latched.joins.iter();
@@ -275,7 +280,7 @@ pub(super) fn is_of_this_object(observed: &Observed, claim: &Claim) -> bool {
     observed.cluster.latched.cluster_id.is_some() || claim.ours
 }
 
-/// A member of this cluster tells of the alarm.
+/// A member of this cluster reports the alarm.
 pub(super) fn stands(observed: &Observed, list: &MemberList, alarm: Alarm) -> bool {
     let mut serving = observed.pods.values().filter_map(Pod::serving);
     serving.any(|serving| {

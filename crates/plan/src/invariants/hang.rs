@@ -3,7 +3,7 @@
 use super::{Violation, ensure, facts, keeps_quorum};
 use crate::observed::{Latched, Member, Observed, parse_id};
 
-/// Written down is only who is seen to hang, in the pod that it hangs in: the next pod of that name is the proof that it
+/// A member is recorded only if it is seen to hang, with the pod that it hangs in: the next pod of that name is the proof that it
 /// was restarted.
 pub(super) fn check_written(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     let old = &observed.cluster.latched.hung;
@@ -25,10 +25,10 @@ pub(super) fn check_written(observed: &Observed, new: &Latched) -> Result<(), Vi
     Ok(())
 }
 
-/// It was written down that the member in this very pod hangs.
+/// It was recorded that the member in this very pod hangs.
 pub(super) fn is_written(observed: &Observed, uid: &str) -> bool {
     let latched = &observed.cluster.latched;
-    let tries = latched.trial.as_ref().is_some_and(|t| t.pod_uid == uid);
+    let tries = latched.trial().is_some_and(|t| t.pod_uid == uid);
     !tries && latched.hung.iter().any(|intent| intent.pod_uid == uid)
 }
 
@@ -41,9 +41,9 @@ pub(super) fn check_restart(observed: &Observed, member: &Member) -> Result<(), 
         list.learners().all(facts::never_started),
         Violation::Learner,
     )?;
-    // Whoever was written down for a restart is back from it, on what is proven.
+    // The member that was recorded for a restart is back from it, on what is proven.
     let latched = &observed.cluster.latched;
-    let back = latched.trial.as_ref().is_none_or(|trial| {
+    let back = latched.trial().is_none_or(|trial| {
         let mut pods = observed.pods.iter().filter(|(_, pod)| !pod.terminating);
         let proven = latched.proven.as_ref().map(|proven| &proven.template);
         proven == Some(&trial.template)
@@ -58,7 +58,7 @@ pub(super) fn check_restart(observed: &Observed, member: &Member) -> Result<(), 
     ensure(keeps_quorum(observed, list, member.id), Violation::Quorum)
 }
 
-/// It hangs, and another pod of its name was made since that was written down of this very member.
+/// It hangs, and another pod of its name was made since that was recorded of this very member.
 pub(super) fn hangs_again(observed: &Observed, id: u64, ordinal: u32) -> bool {
     let Some(pod) = observed.pods.get(&ordinal) else {
         return false;

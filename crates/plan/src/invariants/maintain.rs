@@ -12,7 +12,7 @@ fn check_quiet(observed: &Observed) -> Result<&MemberList, Violation> {
     ensure(list.learners().next().is_none(), Violation::Busy)?;
     let latched = &observed.cluster.latched;
     let leaving = Departure::all(observed).any(|leaves| leaves.is_listed(observed));
-    ensure(latched.trial.is_none() && !leaving, Violation::Busy)?;
+    ensure(latched.trial().is_none() && !leaving, Violation::Busy)?;
     for voter in list.voters() {
         let well = facts::is_healthy(observed, list, voter) && !facts::is_away(observed, voter);
         ensure(well, Violation::Quorum)?;
@@ -47,7 +47,7 @@ pub(super) fn check_compact(observed: &Observed, revision: u64) -> Result<(), Vi
     Ok(())
 }
 
-/// One that was written down, of its own ID, while it does not lead others.
+/// One that was recorded, of its own ID, while it does not lead others.
 pub(super) fn check_defragment(
     observed: &Observed,
     id: u64,
@@ -55,7 +55,7 @@ pub(super) fn check_defragment(
 ) -> Result<(), Violation> {
     let list = check_quiet(observed)?;
     let name = observed.member_name(ordinal);
-    let written = observed.cluster.latched.defragmenting.as_ref() == Some(&name);
+    let written = observed.cluster.latched.defragmenting() == Some(&name);
     ensure(written, Violation::Busy)?;
     let member = facts::member_of(observed, ordinal).ok_or(Violation::Unknown)?;
     ensure(member.id == id && !member.learner, Violation::Unknown)?;
@@ -67,12 +67,15 @@ pub(super) fn check_defragment(
     ensure(loose, Violation::Unknown)
 }
 
-/// One after the other: nobody is written down beside somebody else, and what was compacted is not for a latch to say.
+/// One after the other: no member is recorded beside another, no trial is forgotten for it, and what was compacted is
+/// not for a latch to say.
 pub(super) fn check_written(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     let old = &observed.cluster.latched;
     let fresh = old.incarnation < new.incarnation;
     ensure(fresh || old.compacted == new.compacted, Violation::Forgets)?;
-    match (&old.defragmenting, &new.defragmenting) {
+    let forgets = new.is_renewing() && old.trial().is_some();
+    ensure(!forgets, Violation::Busy)?;
+    match (old.defragmenting(), new.defragmenting()) {
         (_, None) => Ok(()),
         (Some(old), Some(new)) => ensure(old == new, Violation::Busy),
         (None, Some(_)) => check_quiet(observed).map(drop),

@@ -23,7 +23,7 @@ pub(super) fn is_proved(observed: &Observed) -> bool {
     (1..quorum(voters.len())).contains(&count)
 }
 
-/// The ordinals that voted when the list was last read; every one that has a pod where that was never written down.
+/// The ordinals that voted when the list was last read; every one that has a pod where that was never recorded.
 fn voters(observed: &Observed) -> Vec<u32> {
     let cluster = &observed.cluster;
     let known = cluster.latched.voters.iter();
@@ -53,12 +53,12 @@ fn is_lost(observed: &Observed, ordinal: u32) -> bool {
     let process = observed.pods.get(&ordinal).map(|pod| &pod.process);
     match process {
         Some(Process::Held(report)) => matches!(report.state, State::Empty | State::Damaged),
-        Some(Process::Starting | Process::Serving(_)) => false,
+        Some(Process::Refusing(_) | Process::Starting | Process::Serving(_)) => false,
         Some(Process::Unknown) | None => {
             // A volume that another node can use, or of which that is not known, is not gone with its node.
-            let home = observed.homes.get(&ordinal);
-            let home = home.filter(|home| home.elsewhere == Some(false));
-            let node = home.map(|home| home.state);
+            let binding = observed.node_bindings.get(&ordinal);
+            let binding = binding.filter(|binding| binding.elsewhere == Some(false));
+            let node = binding.map(|binding| binding.state);
             let no_node = matches!(node, Some(NodeState::Deleted | NodeState::OutOfService));
             claim.lost.is_some() || no_node
         }
@@ -69,7 +69,7 @@ fn is_lost(observed: &Observed, ordinal: u32) -> bool {
 fn holds_its_data(observed: &Observed, ordinal: u32, pod: &Pod) -> bool {
     match &pod.process {
         Process::Unknown => false,
-        Process::Starting | Process::Serving(_) => true,
+        Process::Refusing(_) | Process::Starting | Process::Serving(_) => true,
         Process::Held(report) => {
             let data = report.data.as_ref();
             let ours = data.is_some_and(|data| {

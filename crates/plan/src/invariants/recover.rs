@@ -7,7 +7,7 @@ use super::proof::{check_choice, founded, is_gone, is_proved};
 use super::{Violation, ensure, facts};
 use crate::observed::{Latched, NodeState, Observed, Pod, Process, parse_id};
 
-/// It begins by a person's word for this very cluster, or by proof, and only in another life; it names a survivor once;
+/// It begins by a person's word for this very cluster, or by proof, and only in another incarnation; it names a survivor once;
 /// it ends when that survivor serves another cluster.
 pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     let old = &observed.cluster.latched;
@@ -20,9 +20,12 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             let serves = observed.etcd.members.is_some() || facts::is_led(observed);
             ensure(named == old.cluster_id && !serves, Violation::Unknown)?;
             ensure(asked || is_proved(observed), Violation::NotAskedFor)?;
-            ensure(observed.cluster.dark_since.is_some(), Violation::Unknown)?;
+            ensure(
+                observed.cluster.unavailable_since.is_some(),
+                Violation::Unknown,
+            )?;
             ensure(are_away(observed, &begun.excused, &[]), Violation::Unknown)?;
-            ensure(new.trial.is_none(), Violation::Unproven)?;
+            ensure(new.trial().is_none(), Violation::Unproven)?;
             let raised = new.incarnation > old.incarnation && new.fence == Some(new.incarnation);
             ensure(raised && begun.survivor.is_none(), Violation::Forgets)
         }
@@ -30,9 +33,9 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             let same = before.cluster_id == now.cluster_id && old.cluster_id == new.cluster_id;
             ensure(same, Violation::Forgets)?;
             if let (Some(lost), None) = (&before.survivor, &now.survivor) {
-                // Another one is chosen only where the first can never serve, and only in another life.
+                // Another one is chosen only where the first can never serve, and only in another incarnation.
                 ensure(is_gone(observed, lost), Violation::SecondBootstrap)?;
-                ensure(new.trial.is_none(), Violation::Unproven)?;
+                ensure(new.trial().is_none(), Violation::Unproven)?;
                 let away = are_away(observed, &now.excused, &before.excused);
                 ensure(away, Violation::Unknown)?;
                 let raised = new.incarnation > old.incarnation;
@@ -49,13 +52,13 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
             let Some(chosen) = chosen else {
                 return Ok(());
             };
-            ensure(everybody_was_heard(observed, before), Violation::Unknown)?;
+            ensure(all_have_reported(observed, before), Violation::Unknown)?;
             check_choice(observed, before, chosen)
         }
         (Some(_), None) => {
-            let lives_on = new.cluster_id.is_some() && new.cluster_id == founded(observed);
+            let continues = new.cluster_id.is_some() && new.cluster_id == founded(observed);
             ensure(
-                lives_on && new.incarnation == old.incarnation,
+                continues && new.incarnation == old.incarnation,
                 Violation::Forgets,
             )
         }
@@ -67,15 +70,15 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
 fn is_away(observed: &Observed, ordinal: u32) -> bool {
     let asked = observed.cluster.recover.is_some()
         && observed.cluster.recover == observed.cluster.latched.cluster_id;
-    let home = observed.homes.get(&ordinal);
-    home.is_some_and(|home| match home.state {
-        NodeState::Fine => false,
-        NodeState::Silent(_) => asked,
-        NodeState::OutOfService | NodeState::Deleted => asked || home.elsewhere == Some(false),
+    let binding = observed.node_bindings.get(&ordinal);
+    binding.is_some_and(|binding| match binding.state {
+        NodeState::Ready => false,
+        NodeState::NotReady(_) => asked,
+        NodeState::OutOfService | NodeState::Deleted => asked || binding.elsewhere == Some(false),
     })
 }
 
-/// Whoever is written down as out of reach is so by its node at this moment, or was when that was first written.
+/// A member that is recorded as out of reach is so by its node at this moment, or was when that was first written.
 fn are_away(observed: &Observed, excused: &[String], before: &[String]) -> bool {
     let mut excused = excused.iter();
     excused.all(|name| {
@@ -88,10 +91,10 @@ fn are_away(observed: &Observed, excused: &[String], before: &[String]) -> bool 
     })
 }
 
-/// Whoever has a volume has shown what is on it, or is known to be out of reach: for good, or, where a person gave the
-/// word, for now; or was so when this began, and no node that is well has taken it since. The claims above the
-/// StatefulSet's replicas were kept of members that left before, unless a voter of now had one.
-fn everybody_was_heard(observed: &Observed, recovery: &RecoveryIntent) -> bool {
+/// Every pod with a volume has reported what is on it, or is known to be out of reach: for good, or, where a user asked
+/// for the recovery, for now; or was so when this began, and no node that is well has taken it since. The claims above
+/// the StatefulSet's replicas were kept of members that left before, unless a voter of now had one.
+fn all_have_reported(observed: &Observed, recovery: &RecoveryIntent) -> bool {
     let latched = &observed.cluster.latched;
     let kept = |ordinal: u32| {
         let name = observed.member_name(ordinal);
@@ -103,8 +106,8 @@ fn everybody_was_heard(observed: &Observed, recovery: &RecoveryIntent) -> bool {
     let mut claims = observed.claims.iter().filter(|(n, _)| !kept(**n));
     claims.all(|(ordinal, claim)| {
         let pod = observed.pods.get(ordinal);
-        let nowhere = match observed.homes.get(ordinal) {
-            Some(home) => home.state != NodeState::Fine,
+        let nowhere = match observed.node_bindings.get(ordinal) {
+            Some(binding) => binding.state != NodeState::Ready,
             None => pod.is_none_or(|pod| !pod.scheduled),
         };
         let written = recovery.excused.contains(&observed.member_name(*ordinal));
@@ -116,7 +119,7 @@ fn everybody_was_heard(observed: &Observed, recovery: &RecoveryIntent) -> bool {
     })
 }
 
-/// One survivor, the one that was written down, on the claim that was written down, while nothing of the old cluster
+/// One survivor, the one that was recorded, on the claim that was recorded, while nothing of the old cluster
 /// can run: every pod bears the fence and none of them runs etcd.
 pub(super) fn check_grant(
     observed: &Observed,
@@ -142,7 +145,10 @@ pub(super) fn check_grant(
     ensure(token == fresh, Violation::SecondBootstrap)?;
     let fence = latched.fence.ok_or(Violation::Unknown)?;
     let stopped = |pod: &Pod| {
-        let runs = matches!(pod.process, Process::Starting | Process::Serving(_));
+        let runs = matches!(
+            pod.process,
+            Process::Refusing(_) | Process::Starting | Process::Serving(_)
+        );
         pod.fence.is_some_and(|of| of >= fence) && !runs
     };
     ensure(observed.pods.values().all(stopped), Violation::OpenGrant)

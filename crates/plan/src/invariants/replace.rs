@@ -4,7 +4,7 @@ use super::departed::Departure;
 use super::{Violation, ensure, facts, hang, keeps_quorum, maintain};
 use crate::observed::{MemberList, NodeState, Observed, Pod, Process};
 
-/// Removed is only who is known to be unable to return, and whom the others can do without.
+/// Only a member that is known to be unable to return is removed, and only if the others can do without it.
 pub(super) fn check_removal(
     observed: &Observed,
     list: &MemberList,
@@ -54,14 +54,14 @@ pub(super) fn is_dead(observed: &Observed, ordinal: u32) -> bool {
     }
     let lost = observed.claims.get(&ordinal).map(|claim| &claim.lost);
     let patience = observed.cluster.intent.as_ref().map(|i| i.node_patience);
-    let home = observed.homes.get(&ordinal);
-    let stuck = home.is_some_and(|home| home.elsewhere == Some(false));
-    let gone = match home.map(|home| home.state) {
+    let binding = observed.node_bindings.get(&ordinal);
+    let stuck = binding.is_some_and(|binding| binding.elsewhere == Some(false));
+    let gone = match binding.map(|binding| binding.state) {
         Some(NodeState::Deleted | NodeState::OutOfService) => stuck,
-        Some(NodeState::Silent(since)) => {
+        Some(NodeState::NotReady(since)) => {
             patience.is_ok_and(|most| observed.now.duration_since(since).as_secs() >= most)
         }
-        Some(NodeState::Fine) | None => false,
+        Some(NodeState::Ready) | None => false,
     };
     let broken = observed.pods.get(&ordinal).is_some_and(|pod| {
         let proven = observed.cluster.latched.proven.as_ref();
@@ -86,8 +86,8 @@ pub(super) fn check_free(
 ) -> Result<(), Violation> {
     let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
     ensure(pod.uid == uid, Violation::Unknown)?;
-    let home = observed.homes.get(&ordinal);
-    let away = home.is_some_and(|home| home.state != NodeState::Fine);
+    let binding = observed.node_bindings.get(&ordinal);
+    let away = binding.is_some_and(|binding| binding.state != NodeState::Ready);
     ensure(!force || away, Violation::Unknown)?;
     // What runs from before the fence must not go on beside what is recovered.
     let latched = &observed.cluster.latched;

@@ -12,7 +12,7 @@ pub(super) fn own_report(pod: &Pod) -> Result<&Report, Violation> {
     Ok(report)
 }
 
-/// What is written down for the first time was said by a pod of this cluster.
+/// What is recorded for the first time was said by a pod of this cluster.
 pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     let old = &observed.cluster.latched;
     let nonce_of = |nonce: &str| {

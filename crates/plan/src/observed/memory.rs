@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use api::Lineage;
+use api::v1alpha1::cluster::Retention;
+use api::{EtcdVersion, Lineage, names};
+use jiff::SignedDuration;
 
-use super::{Latched, MemberList, Observed, format_id, parse_id};
+use super::{Disturbance, Latched, MemberList, Observed, format_id, parse_id};
 use crate::target::decide_target;
+
+/// How far the clock of another operator may run ahead of ours.
+const AHEAD: SignedDuration = SignedDuration::from_mins(10);
 
 impl Latched {
     /// The part of the memory that decides over data.
@@ -17,6 +22,8 @@ impl Latched {
             resumed: self.resumed,
             fence: self.fence,
             recovery: self.recovery.clone(),
+            transport: self.transport.unwrap_or_default(),
+            version: None,
         }
     }
 }
@@ -28,17 +35,39 @@ impl Observed {
         target.is_some_and(|target| target.invalid.is_some())
     }
 
-    /// The member list, unless it is that of another cluster than the one that is written down: nothing follows from that.
+    /// The member list, unless it is that of another cluster than the one that is recorded: nothing follows from that.
     pub fn own_list(&self) -> Option<&MemberList> {
         let known = self.cluster.latched.cluster_id;
         let list = self.etcd.members.as_ref();
         list.filter(|list| known.is_none_or(|known| known == list.cluster_id))
     }
 
-    /// Sets a memory right that was wiped, or is older than what is written on the claims and pods of this object.
+    /// Sets a memory right that was wiped, was edited, or is older than what is written on the claims and pods of this object.
     pub fn recall(&mut self) {
+        self.doubt();
         self.recall_lineage();
         self.recall_fence();
+    }
+
+    /// A person may have edited it. What cannot be true counts as absent.
+    fn doubt(&mut self) {
+        let name = &self.cluster.name;
+        let is_member = |member: &str| names::ordinal(name, member).is_some();
+        let spec = self.cluster.intent.as_ref();
+        let discards = spec.is_ok_and(|spec| spec.storage.when_stopped == Retention::Delete);
+        let latched = &mut self.cluster.latched;
+        // Data ends when the last pod is gone, and no pod comes before it has ended.
+        latched.ending &= discards && self.pods.is_empty();
+        let of_a_member = |disturbance: &Disturbance| match disturbance {
+            Disturbance::Trial(trial) => is_member(&trial.member),
+            Disturbance::Defragment { member } => is_member(member),
+            Disturbance::RenewLogs => true,
+        };
+        let disturbance = latched.disturbance.take();
+        latched.disturbance = disturbance.filter(of_a_member);
+        latched.voters.retain(|voter| is_member(&voter.member));
+        let latest = self.now.saturating_add(AHEAD).unwrap_or(self.now);
+        latched.hung.retain(|hung| hung.time.0 <= latest);
     }
 
     /// What is written on the claims was in the status before. Where the status says less, it was wiped or an older one was
@@ -72,6 +101,9 @@ impl Observed {
             resumed: latest.resumed,
             fence: latest.fence,
             recovery: latest.recovery.clone(),
+            transport: (cluster_id.is_some() || latest.bootstrap.is_some())
+                .then_some(latest.transport)
+                .or(before.transport),
             ..before
         };
         self.cluster.recalled = true;
@@ -82,8 +114,8 @@ impl Observed {
         }
     }
 
-    /// Where somebody wiped the status, the fence that pods bear still counts: what it holds back must not come to life
-    /// beside what was made of it.
+    /// Where the status was wiped, the fence that pods bear still counts: data behind it must not run beside the
+    /// cluster that was made of it.
     fn recall_fence(&mut self) {
         let borne = self.pods.values().filter_map(|pod| pod.fence).max();
         let latched = &mut self.cluster.latched;
@@ -94,20 +126,59 @@ impl Observed {
         }
     }
 
-    /// By ordinal: what is to be written on each claim. Who may found the cluster is written on its own claim only, so that
-    /// a new cluster does not wait for a write to every claim.
+    /// By ordinal: what is to be written on each claim. Which member may bootstrap the cluster is written on its own
+    /// claim only, so that a new cluster does not wait for a write to every claim.
     pub(crate) fn lineages(&self, claims: &[u32]) -> BTreeMap<u32, String> {
         let all = self.cluster.latched.lineage();
-        let founder = all.bootstrap.as_ref().map(|founder| founder.member.clone());
+        let chosen = all.bootstrap.as_ref().map(|intent| intent.member.clone());
         let formed = all.cluster_id.is_some();
         let texts = claims.iter().map(|ordinal| {
-            let founds = founder.as_ref() == Some(&self.member_name(*ordinal));
+            let bootstraps = chosen.as_ref() == Some(&self.member_name(*ordinal));
+            let written = self.claims.get(ordinal).and_then(|c| c.lineage.as_ref());
+            let written = written.and_then(|lineage| lineage.version.clone());
+            let version = self.data_version().map(|version| version.to_string());
             let own = Lineage {
-                bootstrap: all.bootstrap.clone().filter(|_| founds && !formed),
+                bootstrap: all.bootstrap.clone().filter(|_| bootstraps && !formed),
+                // Until it is known again what the members run, what is on the claim holds.
+                version: version.or(written).filter(|_| formed),
                 ..all.clone()
             };
             (*ordinal, own.to_text())
         });
         texts.collect()
+    }
+
+    /// The release that writes the data. The data of a single member follows a newer minor version while that is tried.
+    fn data_version(&self) -> Option<EtcdVersion> {
+        let latched = &self.cluster.latched;
+        let proven = latched.proven.as_ref()?.version;
+        let target = self.cluster.target.as_ref().filter(|target| {
+            let tried = latched.trial().map(|trial| &trial.template);
+            tried == Some(&target.template) && target.intent.version.minor > proven.minor
+        });
+        Some(target.map_or(proven, |target| target.intent.version))
+    }
+
+    /// Why the release that the spec asks for may not be started on data that was kept; `None` where it may, or where it
+    /// is not known what wrote the data.
+    pub(crate) fn why_unreadable(&self, ordinals: &[u32]) -> Option<String> {
+        let asked = self.cluster.intent.as_ref().ok()?.version;
+        let claims = ordinals.iter().filter_map(|n| self.claims.get(n));
+        let written = claims.filter_map(|claim| {
+            let version = claim.lineage.as_ref()?.version.as_ref()?;
+            EtcdVersion::parse(version)
+        });
+        let wrote = written.max()?;
+        let what = format!("the retained volumes have data that etcd v{wrote} wrote");
+        if asked.minor < wrote.minor {
+            return Some(format!(
+                "{what}, and v{asked} cannot read it: set spec.version to v{wrote}, or to a later release of 3.{}",
+                wrote.minor
+            ));
+        }
+        let refused = wrote.next_hop(asked, false).err()?;
+        Some(format!(
+            "{what}: {refused}. Set spec.version to v{wrote} first, and upgrade once it runs"
+        ))
     }
 }

@@ -11,7 +11,7 @@ pub struct Objects {
     pub replicas: Option<u32>,
     /// Hash of the template in the live StatefulSet; empty for what an earlier operator left.
     pub template: Option<String>,
-    /// Data of an earlier life than this is held back in pods that the live StatefulSet makes.
+    /// Data of an earlier incarnation than this is held back in pods that the live StatefulSet makes.
     pub fence: Option<u64>,
     /// Quota in bytes that the template of the live StatefulSet gives to etcd.
     pub quota: Option<u64>,

@@ -9,13 +9,15 @@ use api::names;
 use jiff::{SignedDuration, Timestamp};
 use manifests::Kind;
 
-use crate::observed::Observed;
+use crate::decision::Decision;
+use crate::observed::{Failures, Observed, Recorded, Restarts};
+use crate::status::Outcome;
 
 /// Longest pause between two tries.
 const LONGEST: SignedDuration = SignedDuration::from_mins(5);
 /// Longest pause before it is looked whether an object still belongs to another owner; that costs little.
 const FOREIGN: SignedDuration = SignedDuration::from_secs(30);
-/// Longest pause after a write that was only put off: the API server may be back at any moment, and nothing tells.
+/// Longest pause after a write that was only put off: the API server may be back at any moment, and nothing reports it.
 const PUT_OFF: SignedDuration = SignedDuration::from_secs(15);
 /// A write that is put off for less is nothing to speak of: the caches are behind, or the API server was busy.
 const WORTH_TELLING: SignedDuration = SignedDuration::from_secs(4);
@@ -101,13 +103,14 @@ impl Refused {
     /// What is wrong, since when, what is being done, and what the reader can do.
     pub fn describe(&self) -> String {
         let (kind, name, since) = (self.wish.kind, &self.wish.name, self.since);
-        let again = "it is tried again, at least every five minutes, and everything that does not need it goes on";
+        let again =
+            "it is retried at least every five minutes, and whatever does not need it continues";
         match &self.answer {
             Answer::Foreign => format!(
-                "{kind:?} {name} belongs to another owner and is left alone, and everything that does not need it goes on: delete or rename it, or give the cluster another name"
+                "{kind:?} {name} has another owner and is left alone; whatever does not need it continues: delete or rename it, or give the EtcdCluster another name"
             ),
             Answer::Refused(words) => format!(
-                "the API server has refused to write {kind:?} {name} since {since}: {}; {again}: allow it, or change the spec",
+                "the API server has rejected {kind:?} {name} since {since}: {}; {again}: allow it, or change the spec",
                 shortened(words)
             ),
             Answer::Later(words) => format!(
@@ -115,23 +118,23 @@ impl Refused {
                 shortened(words)
             ),
             Answer::Written => {
-                let field = self.wish.field.as_deref().unwrap_or("all of it");
+                let field = self.wish.field.as_deref().unwrap_or("the whole object");
                 let by = self.manager.as_ref().map_or_else(
                     || {
-                        "most likely by an admission webhook, for no other field manager owns it"
+                        "most likely by an admission webhook, because no other field manager owns it"
                             .to_owned()
                     },
                     |manager| format!("by the field manager {manager}"),
                 );
                 format!(
-                    "{kind:?} {name} has been changed back after every write since {since}: {field}, {by}; {again}: exempt the objects of this cluster from that"
+                    "{kind:?} {name} has been reverted after every write since {since}: {field}, {by}; {again}: exempt the objects of this cluster from that"
                 )
             }
         }
     }
 }
 
-fn shortened(words: &str) -> String {
+pub(super) fn shortened(words: &str) -> String {
     let mut short: String = words.chars().take(WORDS).collect();
     if short.len() < words.len() {
         short.push('…');
@@ -159,9 +162,14 @@ fn pause(answer: &Answer, tries: u32) -> SignedDuration {
     SignedDuration::from_millis(doubled).min(longest)
 }
 
-/// What was answered, by object: the operator's memory of one cluster.
+/// What was answered, by object, and which steps failed: the operator's memory of one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refusals(BTreeMap<(Kind, String), Refused>);
+pub struct Refusals {
+    objects: BTreeMap<(Kind, String), Refused>,
+    steps: Failures,
+    restarts: Restarts,
+    recorded: Recorded,
+}
 
 impl Refusals {
     /// What a picture shows of it.
@@ -170,12 +178,17 @@ impl Refusals {
             let key = (refused.wish.kind, refused.wish.name.clone());
             (key, refused.clone())
         });
-        Self(known.collect())
+        Self {
+            objects: known.collect(),
+            steps: Failures::default(),
+            restarts: Restarts::default(),
+            recorded: Recorded::default(),
+        }
     }
 
     /// All of it.
     pub(crate) fn list(self) -> Vec<Refused> {
-        self.0.into_values().collect()
+        self.objects.into_values().collect()
     }
 
     /// What is known right after these answers. Whether a write that was accepted is changed back shows at the next
@@ -186,11 +199,22 @@ impl Refusals {
             if attempt.answer != Answer::Written {
                 self.note(now, std::slice::from_ref(attempt));
             } else if self
-                .0
+                .objects
                 .get(&key)
                 .is_some_and(|known| known.answer != Answer::Written)
             {
-                self.0.remove(&key);
+                self.objects.remove(&key);
+            }
+        }
+    }
+
+    /// Takes note of how a step went, and of what was answered to each object that it wrote.
+    pub fn note_step(&mut self, observed: &Observed, decision: &Decision, outcome: &Outcome) {
+        match outcome {
+            Outcome::Applied(attempts) => self.note(observed.now, attempts),
+            Outcome::Done | Outcome::NotNow(_) | Outcome::Failed(_) => {
+                self.steps.note(observed, decision, outcome);
+                self.restarts.note(observed, decision, outcome);
             }
         }
     }
@@ -199,7 +223,7 @@ impl Refusals {
     pub fn note(&mut self, now: Timestamp, attempts: &[Attempt]) {
         for attempt in attempts {
             let key = (attempt.wish.kind, attempt.wish.name.clone());
-            let before = self.0.get(&key).filter(|known| {
+            let before = self.objects.get(&key).filter(|known| {
                 let alike = std::mem::discriminant(&known.answer)
                     == std::mem::discriminant(&attempt.answer);
                 alike && known.wish.body == attempt.wish.body
@@ -217,16 +241,31 @@ impl Refusals {
                 tries,
                 retry_at,
             };
-            self.0.insert(key, known);
+            self.objects.insert(key, known);
+        }
+    }
+
+    /// The wall clock was set by so much: what is left of every pause stays as it was.
+    pub fn shift(&mut self, by: SignedDuration) {
+        self.steps.shift(by);
+        self.restarts.shift(by);
+        self.recorded.shift(by);
+        for known in self.objects.values_mut() {
+            if let Ok(moved) = known.retry_at.checked_add(by) {
+                known.retry_at = moved;
+            }
         }
     }
 
     /// Puts what differs into the picture: what may be tried now, and what was tried in vain. What is as it should be
     /// is forgotten, but for a template that is still asked for: it is out of force only because it was refused.
     pub fn sort(&mut self, observed: &mut Observed, wishes: Vec<Wish>) {
+        self.steps.sort(observed);
+        self.restarts.sort(observed);
+        self.recorded.sort(observed);
         let now = observed.now;
         let asked = asked_for(observed);
-        self.0.retain(|(kind, name), known| {
+        self.objects.retain(|(kind, name), known| {
             let mut same = wishes
                 .iter()
                 .filter(|wish| (wish.kind, &wish.name) == (*kind, &*name));
@@ -238,7 +277,7 @@ impl Refusals {
         objects.drifted.clear();
         objects.held.clear();
         for wish in wishes {
-            let known = self.0.get(&(wish.kind, wish.name.clone()));
+            let known = self.objects.get(&(wish.kind, wish.name.clone()));
             let known = known.filter(|known| known.wish.body == wish.body);
             let held = known.is_some_and(|known| {
                 let other = known.wish.field != wish.field && known.tries < OTHER_FIELDS;
@@ -251,7 +290,7 @@ impl Refusals {
                 objects.drifted.push(wish.to_string());
             }
         }
-        objects.refused.extend(self.0.values().cloned());
+        objects.refused.extend(self.objects.values().cloned());
     }
 }
 
@@ -343,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_changes_a_field_back_is_named() {
+    fn a_writer_that_changes_a_field_back_is_named() {
         let mut undone = Refused {
             wish: Wish {
                 kind: Kind::StatefulSet,

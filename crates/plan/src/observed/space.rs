@@ -47,7 +47,8 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Reads `memberID:123 alarm:NOSPACE`. How many spaces there are differs from line to line, on purpose (3.7).
+    /// Reads `memberID:123 alarm:NOSPACE`. How many spaces there are differs from one alarm to the next, on purpose
+    /// (3.7).
     pub fn parse(text: &str) -> Option<Self> {
         let mut member_id = 0;
         let mut kind = None;
@@ -65,7 +66,7 @@ impl Alarm {
 }
 
 impl Observed {
-    /// The alarms that members of the cluster tell of.
+    /// The alarms that members of the cluster report.
     pub fn alarms(&self) -> BTreeSet<Alarm> {
         let ours = self.etcd.members.as_ref().map(|list| list.cluster_id);
         let serving = self.pods.values().filter_map(Pod::serving);
@@ -76,7 +77,7 @@ impl Observed {
             .collect()
     }
 
-    /// The quota of a member: what it says, or what a pod of its template was told.
+    /// The quota of a member: what it says, or what its pod template sets.
     pub fn quota_of(&self, serving: &Serving) -> Option<u64> {
         let target = self.cluster.target.as_ref();
         let told = || {
@@ -104,9 +105,9 @@ mod tests {
         }
         let corrupt = Alarm::parse("memberID:7 alarm:CORRUPT");
         assert_eq!(corrupt, found(AlarmKind::Corrupt));
-        // An alarm of nobody has no ID.
-        let nobody = Alarm::parse("alarm:CORRUPT ").map(|alarm| alarm.member_id);
-        assert_eq!(nobody, Some(0));
+        // An alarm without a member has no ID.
+        let without_member = Alarm::parse("alarm:CORRUPT ").map(|alarm| alarm.member_id);
+        assert_eq!(without_member, Some(0));
         for text in ["etcdserver: no leader", "alarm:NONE", "memberID:7", ""] {
             assert_eq!(Alarm::parse(text), None, "{text}");
         }

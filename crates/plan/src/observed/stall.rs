@@ -1,5 +1,5 @@
 //! Members that run and yet do not keep up: what was watched of them over several looks. What is watched is kept in
-//! memory only. Whoever forgets it begins anew, and everything that rests on it happens later, never sooner.
+//! memory only. An operator that forgets it starts over, and everything that rests on it happens later, never sooner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,11 @@ use jiff::Timestamp;
 
 use super::{Member, MemberList, Observed, Pod, Process};
 
-/// Nobody is said to hang before that has lasted so long, in seconds.
+/// No member is said to hang before that has lasted so long, in seconds.
 const SUSTAINED: i64 = 30;
 /// A disk that takes so many milliseconds for a write is no use: etcd elects another leader in less.
 const SLOW: u64 = 1000;
-/// Entries that a member may be behind before anybody asks what it is doing.
+/// Entries that a member may be behind before its agent is asked what it is doing.
 const BEHIND: u64 = 1000;
 
 /// What etcd counts of itself, whether or not it serves.
@@ -132,13 +132,13 @@ impl Stall {
             }
             (_, _, Some(_), Some(Writes { count: 0, .. })) => {
                 format!(
-                    "it has ended no write to its disk since {}",
+                    "it has completed no disk write since {}",
                     minute(self.since)
                 )
             }
             (_, _, Some(between), _) => {
                 format!(
-                    "it ends a write to its disk every {} s only",
+                    "it completes only one disk write every {} s",
                     seconds(between)
                 )
             }
@@ -210,7 +210,7 @@ impl Watch {
     }
 
     fn follow(&mut self, uid: &str, now: Timestamp, seen: Vitals, head: u64) -> Option<Stall> {
-        // Behind a partition it follows nobody, and a snapshot takes its time.
+        // Behind a partition it follows no leader, and a snapshot takes its time.
         if !seen.led || seen.busy {
             self.late.remove(uid);
             return None;
@@ -228,15 +228,15 @@ impl Watch {
     }
 }
 
-/// Voters of whom it should be asked what they are doing: one that has started and does not serve, one that Kubernetes
-/// does not call ready, and one that is far behind.
+/// Voters whose agents should be asked what they are doing: one that has started and does not serve, one that
+/// Kubernetes does not call ready, and one that is far behind.
 pub fn doubts(observed: &Observed) -> BTreeSet<u32> {
     let list = observed.etcd.members.as_ref();
     let doubtful = |voter: &Member| {
         let ordinal = observed.ordinal_of(voter)?;
         let pod = observed.pods.get(&ordinal).filter(|pod| !pod.terminating)?;
         let doubtful = match &pod.process {
-            Process::Unknown | Process::Held(_) => false,
+            Process::Unknown | Process::Refusing(_) | Process::Held(_) => false,
             Process::Starting => true,
             Process::Serving(serving) => {
                 let behind = head_beside(observed, ordinal).saturating_sub(serving.applied_index);
@@ -251,9 +251,10 @@ pub fn doubts(observed: &Observed) -> BTreeSet<u32> {
     voters.filter_map(doubtful).collect()
 }
 
-/// Whether it answers no read that a quorum must confirm; `None` while nobody can say.
+/// Whether it answers no read that a quorum must confirm; `None` while that is not known.
 fn is_suspect(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<bool> {
-    if observed.etcd.members.is_none() || pod.process == Process::Unknown {
+    let unknown = matches!(pod.process, Process::Unknown | Process::Refusing(_));
+    if observed.etcd.members.is_none() || unknown {
         return None;
     }
     if !doubts(observed).contains(&ordinal) {
@@ -357,16 +358,16 @@ mod tests {
         assert_eq!(hangs(&slow).as_deref(), Some(words));
         // Where the time is lost outside of what etcd measures.
         let late = [(0, seen(7, 100, 500)), (30, seen(90, 106, 530))];
-        let words = "it ends a write to its disk every 5 s only";
+        let words = "it completes only one disk write every 5 s";
         assert_eq!(hangs(&late).as_deref(), Some(words));
         // A write that never ends is in no histogram.
         let never = [(0, seen(7, 100, 500)), (40, seen(7, 100, 500))];
-        let words = "it has ended no write to its disk since 08:00:00 UTC";
+        let words = "it has completed no disk write since 08:00:00 UTC";
         assert_eq!(hangs(&never).as_deref(), Some(words));
     }
 
     #[test]
-    fn whoever_takes_a_snapshot_follows_nobody_or_began_anew_does_not_hang() {
+    fn a_member_that_takes_a_snapshot_has_no_leader_or_was_restarted_does_not_hang() {
         let begin = (0, seen(7, 100, 500));
         let busy = Vitals {
             busy: true,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{MemberList, Observed, Process, Serving};
 
 impl Observed {
-    /// Reports of other pods than the one that was asked count as no answer. One that tells of bytes is that of a member
+    /// Reports of other pods than the one that was asked count as no answer. One that reports bytes is that of a member
     /// which runs for the first time.
     pub fn disown_waits(&mut self) {
         for pod in self.pods.values_mut() {
@@ -23,7 +23,7 @@ impl Observed {
         }
     }
 
-    /// The member list that the member of an ordinal gave is that of this cluster: the one that is written down, or one
+    /// The member list that the member of an ordinal gave is that of this cluster: the one that is recorded, or one
     /// that lists the member which gave it under the peer URL of the pod that was asked.
     pub fn is_own_list(&self, ordinal: u32, list: &MemberList) -> bool {
         let pod = self.pods.get(&ordinal);
@@ -32,7 +32,7 @@ impl Observed {
         given_by.is_some_and(|serving| known || self.is_listed_here(ordinal, serving, list))
     }
 
-    /// Pods whose member has to be asked for its own list, because nothing else tells whether it is theirs.
+    /// Pods whose member has to be asked for its own list, because nothing else shows whether it is theirs.
     pub fn unproved(&self) -> Vec<u32> {
         let serving = self.pods.iter();
         let serving = serving.filter_map(|(ordinal, pod)| Some((*ordinal, pod.serving()?)));
@@ -65,7 +65,7 @@ impl Observed {
         }
     }
 
-    /// Whether the member that answered at a pod's address is that pod's; `None` where nothing known tells.
+    /// Whether the member that answered at a pod's address is that pod's; `None` where that is not known.
     fn is_member_here(&self, ordinal: u32, serving: &Serving) -> Option<bool> {
         let same = |list: &&MemberList| list.cluster_id == serving.cluster_id;
         let listed = self.etcd.members.as_ref().filter(same).and_then(|list| {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::Pod;
 
-/// When a pod was last told of its grant, and how often after the first time. Written beside the grant.
+/// When a pod was last annotated with its grant, and how often after the first time. Written beside the grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
     /// When, to the second.

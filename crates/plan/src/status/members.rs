@@ -4,8 +4,7 @@
 use api::names;
 use api::v1alpha1::status::{MemberStatus, Role};
 
-use crate::cluster::describe;
-use crate::observed::{Member, Observed, Pod, Serving, format_id};
+use crate::observed::{Member, Observed, Pod, Serving, describe, format_id};
 
 pub(super) fn decide(observed: &Observed) -> Vec<MemberStatus> {
     let intent = observed.cluster.intent.as_ref();
@@ -52,7 +51,7 @@ fn of_member(observed: &Observed, member: &Member) -> MemberStatus {
 /// While it is not healthy, what it is doing instead.
 fn message(ordinal: Option<u32>, pod: Option<&Pod>, healthy: bool) -> Option<String> {
     match (ordinal, pod) {
-        (None, _) => Some("not one of ours: left alone and not counted on".to_owned()),
+        (None, _) => Some("not managed by the operator: left alone and not counted".to_owned()),
         (Some(_), None) => Some("has no pod".to_owned()),
         (Some(_), Some(pod)) => (!healthy).then(|| describe(pod)),
     }
@@ -73,7 +72,9 @@ fn of_pod(observed: &Observed, ordinal: u32, pod: &Pod) -> MemberStatus {
 }
 
 fn client_url(observed: &Observed, ordinal: u32) -> String {
-    names::client_url(&observed.cluster.name, &observed.cluster.namespace, ordinal)
+    let scheme = observed.transport().client.scheme();
+    let (name, namespace) = (&observed.cluster.name, &observed.cluster.namespace);
+    names::client_url(scheme, name, namespace, ordinal)
 }
 
 fn version(serving: &Serving) -> Option<String> {

@@ -2,7 +2,8 @@
 
 use api::Reason;
 
-use crate::observed::{Answer, Observed, Refusals, Refused};
+use crate::decision::Decision;
+use crate::observed::{Answer, Failures, Observed, Refusals, Refused};
 use crate::status::Outcome;
 
 /// Objects that are named one by one; a quota on claims can refuse nine of them in the same words.
@@ -13,8 +14,33 @@ pub(crate) fn refusals(observed: &Observed) -> Vec<(Reason, String)> {
     tell(observed, &observed.objects.refused)
 }
 
-/// The same with the answers that a step got.
-pub(super) fn after(observed: &Observed, outcome: &Outcome) -> Vec<(Reason, String)> {
+/// The same with the answers that a step got, and every step that failed before.
+pub(super) fn after(
+    observed: &Observed,
+    decision: &Decision,
+    outcome: &Outcome,
+) -> Vec<(Reason, String)> {
+    let mut all = objects(observed, outcome);
+    all.extend(failures(observed, decision, outcome));
+    all
+}
+
+/// Steps that failed, but for the one that is told as the outcome of this look.
+fn failures(
+    observed: &Observed,
+    decision: &Decision,
+    outcome: &Outcome,
+) -> impl Iterator<Item = (Reason, String)> {
+    let mut known = Failures::of(&observed.failed);
+    known.note(observed, decision, outcome);
+    let said = matches!(outcome, Outcome::Failed(_)).then(|| decision.step.clone());
+    let all = known.list().into_iter();
+    let all = all.filter(move |failed| Some(&failed.step) != said.as_ref());
+    all.take(NAMED)
+        .map(|failed| (Reason::StepFailed, failed.describe()))
+}
+
+fn objects(observed: &Observed, outcome: &Outcome) -> Vec<(Reason, String)> {
     match outcome {
         Outcome::Applied(attempts) => {
             let mut known = Refusals::of(&observed.objects.refused);
@@ -26,12 +52,12 @@ pub(super) fn after(observed: &Observed, outcome: &Outcome) -> Vec<(Reason, Stri
 }
 
 fn tell(observed: &Observed, refused: &[Refused]) -> Vec<(Reason, String)> {
-    // What stops a cluster from forming is told by the rule that stops.
+    // What stops a cluster from forming is reported by the rule that stops.
     let stops = observed.stands_in_the_way();
     let foreign = observed.objects.foreign.iter();
     let foreign = foreign.filter(|what| !stops.contains(what)).map(|what| {
         let text = format!(
-            "{what} belongs to another owner and is left alone, and everything that does not need it goes on: delete or rename it"
+            "{what} has another owner and is left alone; whatever does not need it continues: delete or rename it"
         );
         (Reason::ForeignObject, text)
     });
@@ -49,7 +75,7 @@ fn tell(observed: &Observed, refused: &[Refused]) -> Vec<(Reason, String)> {
     let more = all.len().saturating_sub(NAMED);
     all.truncate(NAMED);
     if let Some((_, last)) = all.last_mut().filter(|_| more > 0) {
-        *last = format!("{last}; so it is with {more} more objects");
+        *last = format!("{last}; the same holds for {more} more objects");
     }
     all
 }

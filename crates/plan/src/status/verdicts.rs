@@ -4,9 +4,11 @@ use api::Reason;
 use api::conditions::{ConditionType, Verdict};
 use gate::State;
 
-use crate::cluster::{corrupt, describe, hang, maintain};
+use crate::cluster::{certificates, corrupt, hang, maintain};
 use crate::decision::{Decision, Step};
-use crate::observed::{Alarm, AlarmKind, MemberList, Observed, Pod, Process, format_id, quorum};
+use crate::observed::{
+    Alarm, AlarmKind, MemberList, Observed, Pod, Process, describe, format_id, quorum,
+};
 use crate::status::{Outcome, refusals};
 
 /// A pod that is younger is just starting, in seconds.
@@ -14,7 +16,7 @@ const YOUNG: i64 = 10;
 
 pub(super) fn decide(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Vec<Verdict> {
     let available = available(observed);
-    let refusals = refusals::after(observed, outcome);
+    let refusals = refusals::after(observed, decision, outcome);
     let progressing = progressing(decision, outcome, &refusals);
     let degraded = degraded(observed, decision, outcome, &refusals);
     let ready = ready(observed, decision, &degraded);
@@ -43,29 +45,29 @@ fn available(observed: &Observed) -> Verdict {
         return say(
             Some(false),
             Reason::Stopped,
-            "size is 0: no member runs".to_owned(),
+            "spec.size is 0: no member runs".to_owned(),
         );
     }
     let Some(list) = &observed.etcd.members else {
         if observed.objects.predecessor {
-            let message = "the cluster of an earlier operator does not answer".to_owned();
+            let message = "the cluster of a previous operator does not respond".to_owned();
             return say(None, Reason::EtcdUnreachable, message);
         }
         if observed.cluster.latched.cluster_id.is_none() {
-            let message = "the cluster has not formed yet".to_owned();
+            let message = "the cluster has not been bootstrapped yet".to_owned();
             return say(Some(false), Reason::NotFormed, message);
         }
-        // Whoever could not be asked may be serving all the same.
+        // A member that could not be asked may be serving all the same.
         let silent = observed
             .pods
             .values()
-            .filter(|pod| pod.process == Process::Unknown)
+            .filter(|pod| matches!(pod.process, Process::Unknown | Process::Refusing(_)))
             .count();
         return if silent >= quorum(observed.pods.len()) {
             say(
                 None,
                 Reason::EtcdUnreachable,
-                "no member answers the operator".to_owned(),
+                "no member responds to the operator".to_owned(),
             )
         } else {
             say(
@@ -90,10 +92,10 @@ fn serves(observed: &Observed, list: &MemberList) -> Verdict {
     if healthy < quorum(voters) {
         say(false, Reason::QuorumLost, message)
     } else if stands(AlarmKind::Corrupt) {
-        let message = format!("{message}, and etcd refuses reads and writes: CORRUPT");
-        say(false, Reason::DataDiffers, message)
+        let message = format!("{message}, but etcd rejects reads and writes: alarm CORRUPT");
+        say(false, Reason::DataInconsistent, message)
     } else if stands(AlarmKind::NoSpace) {
-        let message = format!("{message}, and etcd refuses writes: NOSPACE");
+        let message = format!("{message}, but etcd rejects writes: alarm NOSPACE");
         say(false, Reason::NoSpace, message)
     } else {
         say(true, Reason::QuorumHealthy, message)
@@ -132,7 +134,7 @@ fn degraded(
         Some(first.is_some()),
         first.unwrap_or(Reason::AsExpected),
         if texts.is_empty() {
-            "nothing is wrong".to_owned()
+            "no problem found".to_owned()
         } else {
             texts.join("; ")
         },
@@ -161,7 +163,7 @@ fn complaints(
         all.push((decision.reason, decision.why.clone()));
     }
     if grown_up && is_dark_and_paused(observed, decision) {
-        let text = "no quorum answers, and nothing is done while it is paused";
+        let text = "no quorum responds, and nothing is done while reconciliation is paused";
         all.push((Reason::EtcdUnreachable, text.to_owned()));
     }
     if let Outcome::Failed(what) = outcome {
@@ -174,12 +176,13 @@ fn complaints(
     let said = |text: &str| all.iter().any(|(_, known)| known.contains(text));
     let unsaid = refusals.iter().filter(|(_, text)| !said(text)).cloned();
     all.extend(unsaid.collect::<Vec<_>>());
+    all.extend(certificates::complaints(observed));
     all.extend(hang::complaints(observed));
     all.extend(corrupt::complaints(observed));
     let intent = observed.cluster.intent.as_ref();
     let size = intent.map_or(u32::MAX, |intent| intent.size);
     for (ordinal, pod) in &observed.pods {
-        // How the pod of a member that has left comes to its end is nobody's concern.
+        // How the pod of a member that has left ends does not matter.
         let left = *ordinal >= size && observed.member_of(*ordinal).is_none();
         if pod.terminating || (left && observed.etcd.members.is_some()) {
             continue;
@@ -210,14 +213,14 @@ fn no_space(observed: &Observed, decision: &Decision) -> Option<String> {
     let full = maintain::complaint(observed)?;
     let helped = decision.reason == Reason::NoSpace && decision.step != Step::Refuse;
     let next = if helped {
-        "room is being made".to_owned()
+        "space is being freed".to_owned()
     } else {
         maintain::advice(observed)
     };
     Some(format!("{full}: {next}"))
 }
 
-/// It is told whatever else is being done.
+/// It is reported whatever else is being done.
 fn invalid_spec(observed: &Observed, decision: &Decision) -> Option<(Reason, String)> {
     let target = observed.cluster.target.as_ref()?;
     target.invalid.as_ref()?;
@@ -233,7 +236,7 @@ fn invalid_spec(observed: &Observed, decision: &Decision) -> Option<(Reason, Str
 fn is_trouble(decision: &Decision) -> bool {
     match decision.reason {
         Reason::QuorumLost | Reason::RolloutHalted | Reason::Recovering => true,
-        Reason::DataDiffers if decision.step == Step::Wait => true,
+        Reason::DataInconsistent if decision.step == Step::Wait => true,
         _other => decision.step == Step::Refuse,
     }
 }
@@ -243,7 +246,7 @@ fn is_dark_and_paused(observed: &Observed, decision: &Decision) -> bool {
     decision.reason == Reason::Paused && formed && observed.etcd.members.is_none()
 }
 
-/// Members that somebody else added. They vote, or will, so they can cost the quorum.
+/// Members that were added by other means. They vote, or will, so they can cost the quorum.
 fn strangers(observed: &Observed) -> impl Iterator<Item = (Reason, String)> {
     let list = observed.etcd.members.iter();
     let all = list.flat_map(|list| &list.members);
@@ -251,9 +254,9 @@ fn strangers(observed: &Observed) -> impl Iterator<Item = (Reason, String)> {
     strange.map(|member| {
         let (id, urls) = (format_id(member.id), member.peer_urls.join(","));
         let text = format!(
-            "somebody else added the member {id} ({urls}): it is left alone and not counted on; if nobody needs it: etcdctl member remove {id}"
+            "member {id} ({urls}) was not added by the operator: it is left alone and not counted; if it is not needed: etcdctl member remove {id}"
         );
-        (Reason::StrangeMember, text)
+        (Reason::UnmanagedMember, text)
     })
 }
 
@@ -265,6 +268,9 @@ fn complaint_of(observed: &Observed, decision: &Decision, pod: &Pod) -> Option<(
     if let Some(problem) = pod.problem.as_ref().filter(|_| is_old(observed, pod)) {
         return Some((Reason::PodNotStarting, format!("cannot start: {problem}")));
     }
+    if let Process::Refusing(_) = &pod.process {
+        return Some((Reason::CertificateRejected, describe(pod)));
+    }
     if let Some(report) = pod.held() {
         let resuming = observed.cluster.latched.cluster_id.is_none()
             || decision.reason == Reason::Resuming
@@ -274,7 +280,7 @@ fn complaint_of(observed: &Observed, decision: &Decision, pod: &Pod) -> Option<(
             State::OtherObject | State::Unidentified => !resuming,
             State::Mismatch | State::Damaged | State::Fenced | State::RolledBack => true,
         };
-        return held.then(|| (Reason::VolumeHeld, describe(pod)));
+        return held.then(|| (Reason::VolumeRejected, describe(pod)));
     }
     let full = |text: &&String| Alarm::parse(text).is_some_and(|a| a.kind == AlarmKind::NoSpace);
     // Of a database that is full more is said than that.
@@ -282,7 +288,7 @@ fn complaint_of(observed: &Observed, decision: &Decision, pod: &Pod) -> Option<(
     let errors: Vec<&str> = errors.map(|text| text.trim()).collect();
     let differs = errors.iter().any(|text| Alarm::parse(text).is_some());
     let reason = if differs {
-        Reason::DataDiffers
+        Reason::DataInconsistent
     } else {
         Reason::MemberUnhealthy
     };

@@ -74,13 +74,13 @@ fn another_cluster_than_the_status_names_is_left_alone() {
 }
 
 #[test]
-fn nobody_is_made_from_a_template_without_a_gate() {
+fn no_pod_is_made_from_a_template_without_a_gate() {
     let observed = left(1, 3);
     assert_eq!(decide_shape(&observed).unwrap().replicas, 1);
 }
 
 #[test]
-fn where_more_are_asked_for_a_newcomer_tries_the_gate_and_nobody_is_restarted() {
+fn where_more_are_asked_for_a_newcomer_tries_the_gate_and_no_member_is_restarted() {
     for members in [1, 2] {
         let mut observed = left(members, 3);
         let decision = decide(&observed);
@@ -88,14 +88,14 @@ fn where_more_are_asked_for_a_newcomer_tries_the_gate_and_nobody_is_restarted() 
             panic!("{decision:?}");
         };
         check(&observed, &Step::Latch(latched.clone())).unwrap();
-        let trial = latched.trial.clone().unwrap();
+        let trial = latched.trial().cloned().unwrap();
         let ordinal = u32::try_from(members).unwrap();
         assert_eq!(trial.member, observed.member_name(ordinal));
         observed.cluster.latched = latched;
         let shape = decide_shape(&observed).unwrap();
         assert_eq!(shape.replicas, ordinal + 1);
         assert_eq!(shape.template, manifests::Template::Try);
-        // Until its pod is there, it is waited for; then it joins like anybody else.
+        // Until its pod is there, it is waited for; then it joins like any other member.
         assert_eq!(decide(&observed).step, Step::Wait);
     }
 }

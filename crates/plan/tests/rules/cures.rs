@@ -1,5 +1,5 @@
-//! Whoever reads a condition can do what it says: where a wait or a refusal names a remedy, taking that remedy changes the
-//! decision. And where nothing is proved, a person is told what is known and what can be done.
+//! A user can do what a condition says: where a wait or a refusal names a remedy, taking that remedy changes the
+//! decision. And where nothing is proved, the condition says what is known and what can be done.
 #![expect(clippy::unwrap_used, reason = "test code: a failure is the point")]
 
 use api::v1alpha1::status::KnownVoter;
@@ -63,9 +63,9 @@ fn a_quorum_lost_without_proof_gets_the_facts_and_the_command_once_patience_is_o
     for fact in [
         "db-0 serves without a quorum, at revision",
         "index 50000",
-        "db-1 does not answer, its node n1 has not reported since 1970-01-01 23:53 UTC, which proves nothing; it had index 40001 or more",
+        "db-1 does not respond, its node n1 has not reported since 1970-01-01 23:53 UTC, which proves nothing; it had index 40001 or more",
         "make sure that their machines are off",
-        "every write that only they have is lost",
+        "every write that only the missing ones have is lost",
         "kubectl annotate etcdcluster -n ns db etcd.etcd.io/recover=c1",
     ] {
         assert!(why.contains(fact), "{fact}: {why}");
@@ -75,24 +75,24 @@ fn a_quorum_lost_without_proof_gets_the_facts_and_the_command_once_patience_is_o
 #[test]
 fn a_survivor_that_restarted_shows_how_far_it_is_known_to_have_come() {
     let why = decide(&unproved(Does::Starts, patience())).why;
-    let shown = "db-0 runs and waits for a quorum; it had index 40000 or more";
+    let shown = "db-0 is running and waits for a quorum; it had index 40000 or more";
     assert!(why.contains(shown), "{why}");
     let why = decide(&unproved(Does::Waits(State::RolledBack), patience())).why;
     assert!(why.contains("db-0 has term 2, index 50000"), "{why}");
 }
 
 #[test]
-fn nobody_is_told_to_give_up_a_quorum_that_is_there() {
-    // Two of three run: what keeps them from each other is mended without losing anything.
+fn no_condition_advises_to_give_up_a_quorum_that_is_there() {
+    // Two of three run: what keeps them from each other can be repaired without losing anything.
     let mut observed = unproved(Does::Leaderless, patience());
     let here = observed.pods[&0].process.clone();
     observed.pods.get_mut(&1).unwrap().process = here;
     let decision = decide(&observed);
     assert_eq!(decision.reason, Reason::EtcdUnreachable, "{}", decision.why);
-    // Of one that follows a leader nobody says that it is left alone.
+    // A member that follows a leader is not said to be alone.
     let led = decide(&unproved(Does::Serves, patience()));
     assert_eq!(led.reason, Reason::EtcdUnreachable, "{}", led.why);
-    // Where nobody shows any data there is nothing to go on with.
+    // Where no pod reports any data there is nothing to continue with.
     let silent = decide(&unproved(Does::Unknown, patience()));
     assert_eq!(silent.reason, Reason::EtcdUnreachable, "{}", silent.why);
 }
@@ -113,7 +113,7 @@ fn retarget(observed: &mut Observed) {
 }
 
 pub(crate) fn edit(observed: &mut Observed) {
-    observed.cluster.intent.as_mut().unwrap().restarted_at = Some("mended".to_owned());
+    observed.cluster.intent.as_mut().unwrap().restarted_at = Some("corrected".to_owned());
     retarget(observed);
 }
 
@@ -189,7 +189,7 @@ fn of_volumes() -> Vec<Case> {
         Case {
             what: "volumes that cannot grow",
             observed: larger(Sized::Fixed).observed(),
-            says: "allow it there, or take the change back",
+            says: "set allowVolumeExpansion: true there, or revert the change",
             remedies: vec![
                 ("allowed", |o| {
                     o.claims
@@ -207,7 +207,7 @@ fn of_volumes() -> Vec<Case> {
         Case {
             what: "a class that is gone",
             observed: larger(Sized::Classless).observed(),
-            says: "make it again, or take the change back",
+            says: "recreate it, or revert the change",
             remedies: vec![("made again", |o| {
                 o.claims
                     .values_mut()
@@ -249,8 +249,8 @@ fn of_changes() -> Vec<Case> {
         Case {
             what: "a change that does not come up",
             observed: halted.observed(),
-            says: "mend the change, or take it back",
-            remedies: vec![("mended", edit), ("taken back", take_back)],
+            says: "correct the change, or revert it",
+            remedies: vec![("corrected", edit), ("reverted", take_back)],
         },
         Case {
             what: "a release too far",
@@ -270,7 +270,7 @@ fn of_changes() -> Vec<Case> {
         Case {
             what: "a pause",
             observed: paused.observed(),
-            says: "until it is taken off",
+            says: "until it is removed",
             remedies: vec![("taken off", |o| o.cluster.paused = false)],
         },
     ]
@@ -287,7 +287,7 @@ fn of_lost_quorums() -> Vec<Case> {
         ..Scene::formed(3, vec![at(Does::Leaderless, Fate::Unknown), gone, gone])
     };
     let returns: fn(&mut Observed) = |o| {
-        o.homes.clear();
+        o.node_bindings.clear();
         let here = o.pods.get(&0).unwrap().process.clone();
         o.pods.get_mut(&1).unwrap().process = here;
     };
@@ -295,13 +295,13 @@ fn of_lost_quorums() -> Vec<Case> {
         Case {
             what: "a quorum that is proved to be lost",
             observed: proved.observed(),
-            says: "go on with what is left, and lose what only they had: kubectl annotate",
+            says: "lose the writes that only the lost ones had: kubectl annotate",
             remedies: vec![("annotated", annotate), ("one is back", returns)],
         },
         Case {
             what: "a quorum that is lost without proof",
             observed: unproved(Does::Leaderless, patience()),
-            says: "every write that only they have is lost: kubectl annotate",
+            says: "every write that only the missing ones have is lost: kubectl annotate",
             remedies: vec![("annotated", annotate), ("one is back", returns)],
         },
     ]
@@ -320,7 +320,7 @@ fn of_recoveries() -> Vec<Case> {
         Case {
             what: "a survivor without room",
             observed: failed(),
-            says: "mend what stands in its way, or give it up",
+            says: "remove the cause, or give it up",
             remedies: vec![
                 ("more room", enlarge),
                 ("other resources", edit),
@@ -330,7 +330,7 @@ fn of_recoveries() -> Vec<Case> {
         Case {
             what: "a volume that no node can use",
             observed: homeless,
-            says: "Bring back a node for it, or go on without it",
+            says: "Bring back a node for it, or recover without it",
             remedies: vec![
                 ("given up", give_up),
                 ("a node", |o| {
@@ -346,9 +346,9 @@ fn of_recoveries() -> Vec<Case> {
             remedies: vec![("another image", edit)],
         },
         Case {
-            what: "a survivor that broke after it founded",
+            what: "a survivor that broke after it bootstrapped",
             observed: broken,
-            says: "Mend it, or give it up",
+            says: "Repair it, or give it up",
             remedies: vec![("given up", give_up), ("another image", edit)],
         },
     ]

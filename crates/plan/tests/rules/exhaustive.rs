@@ -1,5 +1,5 @@
 //! Every small world: all combinations of what up to three ordinals can do, be listed as and have
-//! written down, with every state of the memory. No decision panics, is refused, or goes without a reason.
+//! recorded, with every state of the memory. No decision panics, is refused, or goes without a reason.
 
 use gate::State;
 use plan::observed::quorum;
@@ -46,7 +46,7 @@ fn slots(listed: &[Listed]) -> Vec<Slot> {
 }
 
 /// Visits every combination of up to three slots, in every order.
-fn visit(paint: &dyn Fn(Vec<Slot>) -> Scene, slots: &[Slot]) -> usize {
+pub(super) fn visit(paint: &dyn Fn(Vec<Slot>) -> Scene, slots: &[Slot]) -> usize {
     let mut visited = 0;
     let mut judge = |slots: Vec<Slot>| {
         let observed = paint(slots).observed();
@@ -111,8 +111,8 @@ fn rolling() -> Vec<Slot> {
     all
 }
 
-/// Judges a rollout; true if somebody is restarted. No restart is refused, none costs a quorum, and whoever is restarted
-/// on what nobody has tried is the one who tries.
+/// Judges a rollout; true if a member is restarted. No restart is refused, none costs a quorum, and a member that is
+/// restarted on an untried template is the one that tries it.
 fn judge_rollout(scene: &Scene) -> bool {
     let observed = scene.observed();
     let decision = decide(&observed);
@@ -154,7 +154,7 @@ fn every_small_rollout_is_judged() {
         all = longer.collect();
         for slots in &all {
             let up = slots.iter().filter(|slot| slot.takes_part()).count();
-            // Without a quorum nobody leads, and the list cannot be had.
+            // Without a quorum there is no leader, and the list cannot be had.
             let list = up >= quorum(slots.len());
             let mut slots = slots.clone();
             for slot in slots.iter_mut().filter(|slot| slot.takes_part() && !list) {
@@ -182,9 +182,9 @@ fn every_small_rollout_is_judged() {
     assert!(visited > 90_000 && restarts > 2_000, "{visited} {restarts}");
 }
 
-/// The same between lines of etcd, with data of every format.
+/// The same between minor versions of etcd, with data of every format.
 #[test]
-fn every_small_change_of_the_line_is_judged() {
+fn every_small_change_of_the_minor_version_is_judged() {
     let mut slots = Vec::new();
     for made in [Made::AsAsked, Made::Before] {
         for format in [5, 6, 7] {
@@ -218,7 +218,7 @@ fn every_small_change_of_the_line_is_judged() {
             }
         }
     }
-    println!("{visited} changes of the line");
+    println!("{visited} changes of the minor version");
     assert!(visited > 50_000);
 }
 
@@ -238,11 +238,11 @@ fn every_small_world_without_a_member_list_is_judged() {
     let mut visited = 0;
     for size in [0, 1, 3] {
         for (formed, resumed) in [(false, false), (true, false), (true, true)] {
-            for founder in [None, Some((0, For::ThisWait)), Some((0, For::FormerWait))] {
+            for bootstrap in [None, Some((0, For::ThisWait)), Some((0, For::FormerWait))] {
                 let paint = |slots| Scene {
                     formed,
                     resumed,
-                    founder,
+                    bootstrap,
                     ..Scene::unformed(size, slots)
                 };
                 visited += visit(&paint, &slots(&[Listed::No]));
@@ -265,7 +265,7 @@ fn every_small_world_on_kept_claims_is_judged() {
             kept.push(Slot { claim, ..slot });
         }
     }
-    kept.retain(|slot| slot.grant == For::Nobody && slot.join == For::Nobody);
+    kept.retain(|slot| slot.grant == For::NoWait && slot.join == For::NoWait);
     let mut visited = 0;
     for (formed, resumed) in [(false, false), (true, true)] {
         let paint = |slots| Scene {

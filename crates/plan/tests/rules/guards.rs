@@ -24,7 +24,7 @@ fn what_an_earlier_object_kept_outlives_a_stop() {
     };
     let Decision { step, why, .. } = decide(&scene(Claimed::Kept).observed());
     assert_eq!(step, Step::Nothing, "{why}");
-    assert!(why.contains("kept"), "{why}");
+    assert!(why.contains("retained"), "{why}");
     let ended = Scene {
         ending: true,
         ..scene(Claimed::Kept)
@@ -126,7 +126,7 @@ fn no_grant_lets_old_data_run_beside_a_recovery() {
 }
 
 #[test]
-fn nobody_who_speaks_is_excused_when_another_has_to_be_chosen() {
+fn no_pod_that_reports_is_excused_when_another_has_to_be_chosen() {
     let slot = Slot {
         fenced: true,
         ..Slot::new(Does::Waits(State::Fenced), Listed::Voter)
@@ -157,7 +157,7 @@ fn nobody_who_speaks_is_excused_when_another_has_to_be_chosen() {
 fn what_is_forbidden_is_told_and_holds_up_nothing() {
     let observed = Scene::formed(3, vec![Slot::voter(); 3]).observed();
     let act = |step| Decision::act(step, Reason::AddingMember, "a rule that is wrong");
-    // Nobody waits there.
+    // No pod waits there.
     let wrong = || {
         act(Step::AddLearner {
             ordinal: 1,
@@ -264,4 +264,43 @@ fn a_recovery_hears_every_voter_whatever_the_statefulset_says() {
     let decision = decide(&observed);
     assert_eq!(decision.step, Step::Wait);
     assert!(!decision.why.contains("delete"), "{}", decision.why);
+}
+
+/// Data that etcd 3.6 wrote is taken over by 3.6 or 3.7 only, whichever rule proposes it.
+#[test]
+fn retained_data_is_taken_over_only_by_a_release_that_reads_it() {
+    for (asked, allowed) in [(5, false), (6, true), (7, true)] {
+        let kept = Slot {
+            claim: Claimed::Kept,
+            ..Slot::new(Does::Waits(State::OtherObject), Listed::No)
+        };
+        let scene = Scene {
+            minor: asked,
+            ..Scene::unformed(3, vec![kept; 3])
+        };
+        let mut observed = scene.observed();
+        let Step::Latch(new) = decide(&observed).step else {
+            panic!("{:?}", decide(&observed))
+        };
+        assert!(new.resumed);
+        for claim in observed.claims.values_mut() {
+            claim.lineage = Some(api::Lineage {
+                incarnation: 1,
+                version: Some("3.6.16".to_owned()),
+                ..api::Lineage::default()
+            });
+        }
+        let checked = invariants::check(&observed, &Step::Latch(new));
+        assert_eq!(
+            checked,
+            if allowed {
+                Ok(())
+            } else {
+                Err(Violation::Line)
+            }
+        );
+        let decision = decide(&observed);
+        assert_eq!(matches!(decision.step, Step::Latch(_)), allowed, "{asked}");
+        assert!(allowed || decision.why.contains("set spec.version to v3.6.16"));
+    }
 }

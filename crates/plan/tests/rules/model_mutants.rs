@@ -44,8 +44,8 @@ fn is_caught(mut story: Story, mutant: Mutant, violation: &str, harm: &str) {
     assert!(why.starts_with("harm") && why.contains(harm), "{why}");
 }
 
-/// Invariant 2: whoever waits founds.
-fn lets_everybody_found(observed: &Observed) -> Option<Step> {
+/// Invariant 2: every pod that waits bootstraps.
+fn lets_all_bootstrap(observed: &Observed) -> Option<Step> {
     observed.pods.iter().find_map(|(ordinal, pod)| {
         let report = pod.held().filter(|report| report.state == State::Empty)?;
         if pod.is_granted() {
@@ -69,7 +69,7 @@ fn lets_everybody_found(observed: &Observed) -> Option<Step> {
     })
 }
 
-/// Invariant 5: the data of whoever is not asked for goes first.
+/// Invariant 5: the data of a member that is not asked for goes first.
 fn deletes_data_first(observed: &Observed) -> Option<Step> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
     observed.claims.range(size..).find_map(|(ordinal, claim)| {
@@ -83,18 +83,18 @@ fn deletes_data_first(observed: &Observed) -> Option<Step> {
     })
 }
 
-/// The fence: a survivor founds beside what may still run.
+/// The fence: a survivor bootstraps beside what may still run.
 fn skips_the_fence(observed: &Observed) -> Option<Step> {
     match decide(observed).step {
-        Step::FreePod { .. } if observed.cluster.latched.recovery.is_some() => Some(Step::Wait),
+        Step::StopPod { .. } if observed.cluster.latched.recovery.is_some() => Some(Step::Wait),
         _right => None,
     }
 }
 
 #[test]
-fn two_founders_are_found() {
+fn two_bootstraps_are_found() {
     let story = story(World::new(3, 6, 1));
-    is_caught(story, lets_everybody_found, "SecondBootstrap", "bootstrap");
+    is_caught(story, lets_all_bootstrap, "SecondBootstrap", "bootstrap");
 }
 
 #[test]
@@ -123,10 +123,10 @@ fn without(kind: fn(&Step) -> bool, story: &Story) -> String {
 }
 
 #[test]
-fn whoever_leaves_a_step_out_is_found_to_keep_a_cluster_down() {
+fn an_operator_that_leaves_a_step_out_is_found_to_keep_a_cluster_down() {
     let mut silent = story(settled(3, 6, 1).world);
     silent.faults = 1;
-    let why = without(|step| matches!(step, Step::FreePod { .. }), &silent);
+    let why = without(|step| matches!(step, Step::StopPod { .. }), &silent);
     assert!(why.starts_with("stuck"), "{why}");
     let why = without(|step| matches!(step, Step::RetireMember { .. }), &silent);
     assert!(why.starts_with("stuck"), "{why}");
@@ -139,7 +139,7 @@ fn whoever_leaves_a_step_out_is_found_to_keep_a_cluster_down() {
 }
 
 #[test]
-fn a_recovery_that_stops_nobody_is_found_to_keep_a_cluster_down() {
+fn a_recovery_that_stops_no_pod_is_found_to_keep_a_cluster_down() {
     let mut world = settled(3, 6, 1).world;
     for ordinal in [0, 1] {
         world.set_node(ordinal, NodeState::Deleted);

@@ -80,10 +80,10 @@ fn list(observed: &Observed) -> Option<&MemberList> {
     observed.etcd.members.as_ref()
 }
 
-fn blank(observed: &Observed) -> impl Iterator<Item = (u32, &Pod, String)> {
+fn without_member(observed: &Observed) -> impl Iterator<Item = (u32, &Pod, String)> {
     let waiting = observed.pods.iter();
     waiting.filter_map(|(ordinal, pod)| {
-        let report = observed.blank(*ordinal)?;
+        let report = observed.needs_new_member(*ordinal)?;
         Some((*ordinal, pod, report.nonce.clone()))
     })
 }
@@ -114,7 +114,7 @@ fn token(observed: &Observed) -> String {
 /// Invariant 1: removes a member that lost its data without asking whether a quorum remains.
 fn removes_without_quorum(observed: &Observed) -> Option<Step> {
     list(observed)?;
-    blank(observed).find_map(|(ordinal, _, nonce)| {
+    without_member(observed).find_map(|(ordinal, _, nonce)| {
         let member = observed
             .member_of(ordinal)
             .filter(|member| !member.is_unstarted())?;
@@ -129,17 +129,17 @@ fn removes_without_quorum(observed: &Observed) -> Option<Step> {
 /// Invariant 1: adds the next member while one that was let through has not been heard of.
 fn adds_while_a_grant_is_open(observed: &Observed) -> Option<Step> {
     list(observed).filter(|_| observed.open_grant().is_some())?;
-    blank(observed).find_map(|(ordinal, pod, _)| {
+    without_member(observed).find_map(|(ordinal, pod, _)| {
         let peer_url = observed.peer_url(ordinal);
-        let may = observed.may_join(ordinal, pod, observed.blank(ordinal)?);
+        let may = observed.may_join(ordinal, pod, observed.needs_new_member(ordinal)?);
         (may && observed.member_of(ordinal).is_none())
             .then_some(Step::AddLearner { ordinal, peer_url })
     })
 }
 
-/// Invariant 2: lets whoever waits found a cluster.
+/// Invariant 2: lets any pod that waits bootstrap a cluster.
 fn bootstraps_without_a_latch(observed: &Observed) -> Option<Step> {
-    let waiting = blank(observed).find(|(_, pod, _)| !pod.is_granted())?;
+    let waiting = without_member(observed).find(|(_, pod, _)| !pod.is_granted())?;
     let entry = format!(
         "{}={}",
         observed.member_name(waiting.0),
@@ -157,16 +157,17 @@ fn bootstraps_without_a_latch(observed: &Observed) -> Option<Step> {
     ))
 }
 
-/// Invariant 2: writes down another founder without another incarnation.
-fn changes_the_founder(observed: &Observed) -> Option<Step> {
+/// Invariant 2: records another bootstrap without another incarnation.
+fn changes_the_bootstrap(observed: &Observed) -> Option<Step> {
     let mut latched: Latched = observed.cluster.latched.clone();
-    let founder = latched
+    let bootstrap = latched
         .bootstrap
         .as_mut()
         .filter(|_| latched.cluster_id.is_none())?;
-    let (_, pod, nonce) = blank(observed).find(|(_, pod, _)| pod.uid != founder.pod_uid)?;
-    founder.pod_uid.clone_from(&pod.uid);
-    founder.nonce = nonce;
+    let (_, pod, nonce) =
+        without_member(observed).find(|(_, pod, _)| pod.uid != bootstrap.pod_uid)?;
+    bootstrap.pod_uid.clone_from(&pod.uid);
+    bootstrap.nonce = nonce;
     Some(Step::Latch(latched))
 }
 
@@ -207,7 +208,7 @@ fn forgets_the_cluster(observed: &Observed) -> Option<Step> {
 /// Invariant 3: lets a wiped member start again under the ID it had.
 fn grants_an_id_twice(observed: &Observed) -> Option<Step> {
     let list = list(observed)?;
-    let (waiting, id) = blank(observed).find_map(|waiting| {
+    let (waiting, id) = without_member(observed).find_map(|waiting| {
         let member = observed.member_of(waiting.0)?;
         (!waiting.1.is_granted()).then_some((waiting, member.id))
     })?;
@@ -244,14 +245,14 @@ fn answers_a_former_wait(observed: &Observed) -> Option<Step> {
     })
 }
 
-/// Invariant 3: writes down a wait though a member is listed for it.
+/// Invariant 3: records a wait though a member is listed for it.
 fn latches_a_join_for_a_listed_member(observed: &Observed) -> Option<Step> {
     list(observed)?;
-    let (ordinal, pod, nonce) = blank(observed).find(|(ordinal, pod, _)| {
+    let (ordinal, pod, nonce) = without_member(observed).find(|(ordinal, pod, _)| {
         let listed = observed.member_of(*ordinal).is_some();
         listed
             && !observed
-                .blank(*ordinal)
+                .needs_new_member(*ordinal)
                 .is_some_and(|report| observed.may_join(*ordinal, pod, report))
     })?;
     let (member, pod_uid) = (observed.member_name(ordinal), pod.uid.clone());
@@ -289,7 +290,7 @@ fn grants_another_member_list(observed: &Observed) -> Option<Step> {
     })
 }
 
-/// Invariant 4: promotes whoever is listed as a learner.
+/// Invariant 4: promotes any member that is listed as a learner.
 fn promotes_a_lagging_learner(observed: &Observed) -> Option<Step> {
     let learner = list(observed)?.learners().find(|learner| {
         observed
@@ -305,9 +306,9 @@ fn promotes_a_lagging_learner(observed: &Observed) -> Option<Step> {
 /// Invariant 4: adds a second learner wherever it can.
 fn adds_a_learner_too_many(observed: &Observed) -> Option<Step> {
     list(observed).filter(|list| list.learners().next().is_some())?;
-    blank(observed).find_map(|(ordinal, pod, _)| {
+    without_member(observed).find_map(|(ordinal, pod, _)| {
         let peer_url = observed.peer_url(ordinal);
-        let may = observed.may_join(ordinal, pod, observed.blank(ordinal)?);
+        let may = observed.may_join(ordinal, pod, observed.needs_new_member(ordinal)?);
         (may && observed.member_of(ordinal).is_none())
             .then_some(Step::AddLearner { ordinal, peer_url })
     })
@@ -367,8 +368,8 @@ fn bootstrapping_without_a_latch_is_refused_and_would_fork() {
 }
 
 #[test]
-fn changing_the_founder_is_refused() {
-    refused_as(changes_the_founder, &Violation::SecondBootstrap);
+fn changing_the_bootstrap_is_refused() {
+    refused_as(changes_the_bootstrap, &Violation::SecondBootstrap);
 }
 
 #[test]
@@ -462,7 +463,7 @@ fn removing_on_unknown_is_refused() {
     refused_as(removes_on_unknown, &Violation::Unknown);
 }
 
-/// Invariant 1: removes a member that nobody asked to leave.
+/// Invariant 1: removes a member that was not asked to leave.
 fn retires_without_being_asked(observed: &Observed) -> Option<Step> {
     let member = list(observed)?.members.iter().max()?;
     Some(Step::RetireMember {

@@ -23,16 +23,18 @@ fn after(violation: Option<&Violation>) -> Option<Violation> {
         Some(Violation::Unproven) => Violation::History,
         Some(Violation::History) => Violation::Busy,
         Some(Violation::Busy) => Violation::Cause,
-        Some(Violation::Cause) => Violation::Forgets,
+        Some(Violation::Cause) => Violation::Transport,
+        Some(Violation::Transport) => Violation::Forgets,
         Some(Violation::Forgets) => return None,
     })
 }
 
-const MUTANTS: [&str; 4] = [
+const MUTANTS: [&str; 5] = [
     include_str!("mutants.rs"),
     include_str!("mutants_change.rs"),
     include_str!("mutants_heal.rs"),
     include_str!("mutants_space.rs"),
+    include_str!("worlds_tls.rs"),
 ];
 
 /// Some test in these files expects this violation to be refused.

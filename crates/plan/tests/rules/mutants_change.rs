@@ -7,7 +7,7 @@ use api::v1alpha1::cluster::Retention;
 use api::v1alpha1::status::TrialIntent;
 use manifests::Template;
 use plan::invariants::Violation;
-use plan::observed::{Latched, MemberList, Proven};
+use plan::observed::{Disturbance, Latched, MemberList, Proven};
 use plan::shape::decide_shape;
 use plan::{Observed, Step};
 use testkit::mutant::{Caught, Mutant, decide_as};
@@ -37,7 +37,7 @@ const STORIES: [fn(&mut World); 8] = [
     |world| world.resize(1),
 ];
 
-/// Clusters that have settled on a line.
+/// Clusters that have settled on a minor version.
 fn created(minor: u8) -> &'static [World] {
     static CREATED: [OnceLock<Vec<World>>; 2] = [const { OnceLock::new() }; 2];
     let seeds = || (0..4).map(|seed| settled(3, minor, seed).world).collect();
@@ -48,7 +48,7 @@ fn stories(mutant: Mutant, unchecked: bool) -> Caught {
     let mut caught = Caught::default();
     let wrong = |observed: &Observed| decide_as(mutant, observed);
     for (number, story) in STORIES.iter().enumerate() {
-        // The walk begins a line lower, so that it passes through one.
+        // The walk begins a minor version lower, so that it passes through one.
         for created in created(if number == 3 { 5 } else { 6 }) {
             let mut run = Run::with(created.clone(), &wrong);
             run.unchecked = unchecked;
@@ -108,10 +108,10 @@ fn outdated(observed: &Observed, leads: bool) -> Option<(u32, String)> {
     })
 }
 
-/// Writes down whoever comes first, writes the template, and restarts it.
+/// Records the first member, writes the template, and restarts it.
 fn tries_at_once(observed: &Observed) -> Option<Step> {
     let (_, target, _) = goal(observed)?;
-    if let Some(trial) = &observed.cluster.latched.trial {
+    if let Some(trial) = observed.cluster.latched.trial() {
         let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
         let pod = observed.pods.get(&ordinal)?;
         let due = pod.uid == trial.pod_uid && pod.template != trial.template;
@@ -132,7 +132,9 @@ fn tries_at_once(observed: &Observed) -> Option<Step> {
         template: target.to_owned(),
         pod_uid: uid,
     };
-    Some(with(observed, |latched| latched.trial = Some(trial)))
+    Some(with(observed, |latched| {
+        latched.disturbance = Some(Disturbance::Trial(trial));
+    }))
 }
 
 /// Invariant 1: restarts a second member while the first is on its way out, though it still answers.
@@ -152,8 +154,8 @@ fn restarts_a_leader_without_moving(observed: &Observed) -> Option<Step> {
     Some(Step::RestartPod { ordinal, uid })
 }
 
-/// Invariant 1: restarts whoever comes next without writing it down. Who that is depends on who leads and who is well,
-/// which changes all the time; here it depends on the clock.
+/// Invariant 1: restarts the next member without recording it. Which one that is depends on which one leads and which
+/// are well, which changes all the time; here it depends on the clock.
 fn restarts_without_writing_it_down(observed: &Observed) -> Option<Step> {
     let (proven, target, _) = goal(observed)?;
     let list = list(observed).filter(|_| proven.template == target)?;
@@ -183,8 +185,8 @@ fn renders_the_unproven_template(observed: &Observed) -> Option<Step> {
     Some(Step::ApplyObjects(shape))
 }
 
-/// Invariant 9: calls a template proven that nobody runs.
-fn calls_a_template_proven_that_nobody_runs(observed: &Observed) -> Option<Step> {
+/// Invariant 9: calls a template proven that no member runs.
+fn calls_a_template_proven_that_no_member_runs(observed: &Observed) -> Option<Step> {
     let (proven, target, _) = goal(observed)?;
     let runs = observed.pods.values().any(|pod| pod.template == target);
     let new = Proven {
@@ -196,7 +198,7 @@ fn calls_a_template_proven_that_nobody_runs(observed: &Observed) -> Option<Step>
         .then(|| with(observed, |latched| latched.proven = Some(new)))
 }
 
-/// Invariant 9: calls a change complete that has not reached everybody.
+/// Invariant 9: calls a change complete that has not reached every member.
 fn calls_it_complete_too_early(observed: &Observed) -> Option<Step> {
     let (proven, _, _) = goal(observed)?;
     let late = observed
@@ -210,14 +212,14 @@ fn calls_it_complete_too_early(observed: &Observed) -> Option<Step> {
     (late && !proven.everywhere).then(|| with(observed, |latched| latched.proven = Some(new)))
 }
 
-/// Invariant 9: makes the StatefulSet anew in the middle of a rollout.
+/// Invariant 9: makes the StatefulSet again in the middle of a rollout.
 fn orphans_in_the_middle_of_a_rollout(observed: &Observed) -> Option<Step> {
     let (proven, target, _) = goal(observed)?;
     let uid = observed.objects.set_uid.clone()?;
     (proven.template != target).then_some(Step::OrphanPods { uid })
 }
 
-/// Invariant 10: goes down a line without etcd's protocol.
+/// Invariant 10: goes down a minor version without etcd's protocol.
 fn goes_down_without_the_protocol(observed: &Observed) -> Option<Step> {
     let (proven, _, to) = goal(observed)?;
     (to < proven.version.minor)
@@ -225,8 +227,8 @@ fn goes_down_without_the_protocol(observed: &Observed) -> Option<Step> {
         .flatten()
 }
 
-/// Invariant 10: begins the next line before the data has followed to this one.
-fn begins_the_next_line_too_early(observed: &Observed) -> Option<Step> {
+/// Invariant 10: begins the next minor version before the data has followed to this one.
+fn begins_the_next_minor_too_early(observed: &Observed) -> Option<Step> {
     let (proven, _, to) = goal(observed)?;
     let late = observed
         .pods
@@ -237,7 +239,7 @@ fn begins_the_next_line_too_early(observed: &Observed) -> Option<Step> {
                 .storage
                 .is_some_and(|storage| storage < proven.version.minor)
         });
-    let trying = observed.cluster.latched.trial.is_some();
+    let trying = observed.cluster.latched.trial().is_some();
     (to > proven.version.minor && to > 6 && (late || trying))
         .then(|| tries_at_once(observed))
         .flatten()
@@ -271,15 +273,15 @@ fn tells_that_a_listed_member_was_removed(observed: &Observed) -> Option<Step> {
     let member = list(observed)?.voters().next()?;
     let ordinal = observed.ordinal_of(member)?;
     let pod = observed.pods.get(&ordinal)?;
-    (!pod.told_removed.contains(&member.id)).then(|| Step::TellRemoved {
+    (!pod.told_removed.contains(&member.id)).then(|| Step::MarkRemoved {
         ordinal,
         uid: pod.uid.clone(),
         members: vec![member.id],
     })
 }
 
-/// Invariant 2: begins a new life while claims of the old one are left.
-fn begins_a_new_life_beside_the_old_one(observed: &Observed) -> Option<Step> {
+/// Invariant 2: begins a new incarnation while claims of the old one are left.
+fn begins_a_new_incarnation_beside_the_old_one(observed: &Observed) -> Option<Step> {
     let old = &observed.cluster.latched;
     let left = old.ending && observed.claims.len() == 1;
     left.then(|| {
@@ -343,12 +345,15 @@ fn rendering_the_unproven_template_is_refused_and_would_reach_others() {
 }
 
 #[test]
-fn calling_a_template_proven_that_nobody_runs_is_refused_and_would_reach_others() {
+fn calling_a_template_proven_that_no_member_runs_is_refused_and_would_reach_others() {
     refused_as(
-        calls_a_template_proven_that_nobody_runs,
+        calls_a_template_proven_that_no_member_runs,
         &Violation::Unproven,
     );
-    does_harm(calls_a_template_proven_that_nobody_runs, "untried template");
+    does_harm(
+        calls_a_template_proven_that_no_member_runs,
+        "untried template",
+    );
 }
 
 #[test]
@@ -364,14 +369,15 @@ fn making_the_set_anew_in_the_middle_of_a_rollout_is_refused_and_would_reach_oth
 
 #[test]
 fn going_down_without_the_protocol_is_refused() {
-    // Unchecked it would do no harm either: the template is not written while somebody's data cannot be read there.
+    // Unchecked it would do no harm either: the template is not written while there is a member whose data cannot be
+    // read there.
     refused_as(goes_down_without_the_protocol, &Violation::Line);
 }
 
 #[test]
-fn beginning_the_next_line_too_early_is_refused_and_would_meet_older_data() {
-    refused_as(begins_the_next_line_too_early, &Violation::Line);
-    does_harm(begins_the_next_line_too_early, "3.7 was started on");
+fn beginning_the_next_minor_too_early_is_refused_and_would_meet_older_data() {
+    refused_as(begins_the_next_minor_too_early, &Violation::Line);
+    does_harm(begins_the_next_minor_too_early, "3.7 was started on");
 }
 
 #[test]
@@ -384,9 +390,9 @@ fn deleting_claims_of_a_stopped_cluster_is_refused_and_would_lose_them() {
 }
 
 #[test]
-fn ending_data_that_is_to_be_kept_is_refused_and_would_be_seen() {
+fn ending_data_that_is_to_be_kept_is_refused() {
+    // Where it is not, the memory that says so is not believed under that policy.
     refused_as(ends_data_that_is_to_be_kept, &Violation::LastCopy);
-    does_harm(ends_data_that_is_to_be_kept, "against its owner's policy");
 }
 
 #[test]
@@ -399,9 +405,12 @@ fn telling_that_a_listed_member_was_removed_is_refused_and_would_set_its_data_as
 }
 
 #[test]
-fn beginning_a_new_life_beside_the_old_one_is_refused_and_would_fork() {
-    refused_as(begins_a_new_life_beside_the_old_one, &Violation::Forgets);
-    does_harm(begins_a_new_life_beside_the_old_one, "fork");
+fn beginning_a_new_incarnation_beside_the_old_one_is_refused_and_would_fork() {
+    refused_as(
+        begins_a_new_incarnation_beside_the_old_one,
+        &Violation::Forgets,
+    );
+    does_harm(begins_a_new_incarnation_beside_the_old_one, "fork");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use testkit::Run;
 use testkit::mutant::{Caught, Mutant, decide_as};
 use testkit::story::settled;
 
-/// Claims are made and not used; once the list cannot be had, once somebody added a member that is none of ours.
+/// Claims are made and not used; once the list cannot be had, once a member was added that is none of ours.
 fn stories(mutant: Mutant, unchecked: bool, policy: Retention) -> Caught {
     let mut caught = Caught::default();
     for seed in 0..6 {

@@ -3,7 +3,7 @@
 
 use api::Reason;
 use api::v1alpha1::status::TrialIntent;
-use plan::observed::{Home, Latched, NodeState, Process};
+use plan::observed::{Latched, NodeBinding, NodeState, Process};
 use plan::{Observed, Step, decide};
 use testkit::scene::{Begun, Dark, Does, Fate, Scene, Slot, Trial};
 
@@ -38,10 +38,10 @@ fn a_recovery_that_keeps_a_trial_open_is_refused() {
     let Step::Latch(begins) = decide(&observed).step else {
         panic!("{:?}", decide(&observed))
     };
-    assert!(begins.recovery.is_some() && begins.trial.is_none());
+    assert!(begins.recovery.is_some() && begins.trial().is_none());
     assert_eq!(check(&observed, &Step::Latch(begins.clone())), Ok(()));
     let keeps = Step::Latch(Latched {
-        trial: observed.cluster.latched.trial.clone(),
+        disturbance: observed.cluster.latched.disturbance.clone(),
         ..begins
     });
     assert_eq!(check(&observed, &keeps), Err(Violation::Unproven));
@@ -50,22 +50,21 @@ fn a_recovery_that_keeps_a_trial_open_is_refused() {
 #[test]
 fn a_trial_on_a_silent_node_is_refused() {
     let mut observed = Scene::edited(3, vec![Slot::outdated(); 3]).observed();
-    let silent = Home {
+    let silent = NodeBinding {
         node: "n1".to_owned(),
-        state: NodeState::Silent(observed.now),
+        state: NodeState::NotReady(observed.now),
         elsewhere: None,
     };
     let step = |observed: &Observed| {
-        Step::Latch(Latched {
-            trial: Some(trial_of(observed, 2)),
-            ..observed.cluster.latched.clone()
-        })
+        let tries = Some(trial_of(observed, 2));
+        Step::Latch(observed.cluster.latched.clone().with_trial(tries))
     };
     assert_eq!(check(&observed, &step(&observed)), Ok(()));
-    observed.homes.insert(2, silent);
+    observed.node_bindings.insert(2, silent);
     assert_eq!(check(&observed, &step(&observed)), Err(Violation::Unproven));
     // Nor does its template stay where the pod does not end.
-    observed.cluster.latched.trial = Some(trial_of(&observed, 2));
+    let tries = Some(trial_of(&observed, 2));
+    observed.cluster.latched = observed.cluster.latched.with_trial(tries);
     observed.pods.get_mut(&2).unwrap().terminating = true;
     let tries = Step::ApplyObjects(Shape {
         template: Template::Try,
@@ -73,7 +72,7 @@ fn a_trial_on_a_silent_node_is_refused() {
         ..Shape::default()
     });
     assert_eq!(check(&observed, &tries), Err(Violation::Unproven));
-    observed.homes.clear();
+    observed.node_bindings.clear();
     assert_eq!(check(&observed, &tries), Ok(()));
 }
 
@@ -109,10 +108,10 @@ fn a_pause_that_writes_another_template_is_refused() {
     assert_eq!(check(&lost, &step), Err(Violation::Unproven));
 }
 
-/// Another release was refused, and somebody deleted the StatefulSet: it came back with the release that runs, under
+/// Another release was refused, and the StatefulSet was deleted: it came back with the release that runs, under
 /// another hash.
 #[test]
-fn a_release_that_was_refused_restarts_nothing_and_makes_no_statefulset_anew() {
+fn a_release_that_was_refused_restarts_nothing_and_makes_no_statefulset_again() {
     let scene = Scene {
         larger: true,
         claims_follow: false,
@@ -131,7 +130,7 @@ fn a_release_that_was_refused_restarts_nothing_and_makes_no_statefulset_anew() {
     observed.objects.kept_template = None;
     observed.pods.get_mut(&2).unwrap().template = "rendered".to_owned();
     let decision = decide(&observed);
-    assert_eq!(decision.reason, Reason::Refused, "{decision:?}");
+    assert_eq!(decision.reason, Reason::ChangeRefused, "{decision:?}");
     observed.cluster.latched.proven.as_mut().unwrap().everywhere = false;
     let step = decide(&observed).step;
     assert_eq!(check(&observed, &step), Ok(()), "{step:?}");

@@ -80,7 +80,7 @@ fn replaces_at_once(observed: &Observed) -> Option<Step> {
     })
 }
 
-/// Writes down a restart that never was, so that the replacement looks like the second attempt.
+/// Records a restart that never was, so that the replacement looks like the second attempt.
 fn writes_down_another_pod(observed: &Observed) -> Option<Step> {
     let (ordinal, member) = stalled(observed)?;
     observed.hangs(member)?;
@@ -90,7 +90,7 @@ fn writes_down_another_pod(observed: &Observed) -> Option<Step> {
     (!told).then(|| latch(observed, |latched| latched.hung = vec![lie]))
 }
 
-/// Restarts whoever stalls, and waits for nothing.
+/// Restarts any member that stalls, and waits for nothing.
 fn restarts_too_early(observed: &Observed) -> Option<Step> {
     let (ordinal, member) = stalled(observed)?;
     let pod = observed.pods.get(&ordinal).filter(|pod| !pod.terminating)?;
@@ -167,6 +167,6 @@ fn nothing_of_this_happens_to_the_operator_as_it_is() {
     stories(|_| None, true).assert_nothing();
     let run = settled(3, 6, 1);
     assert!(run.world.hung().is_empty() && run.refused.is_empty());
-    assert_eq!(run.world.object.status.hung, vec![]);
+    assert_eq!(run.world.memory().hung, vec![]);
     assert!(run.world.clusters.first_key_value().unwrap().1.acknowledged > 0);
 }

@@ -17,21 +17,21 @@ fn stories(mutant: Mutant) -> Caught {
         for (gone, state) in [
             (1, NodeState::OutOfService),
             (2, NodeState::OutOfService),
-            (1, NodeState::Fine),
+            (1, NodeState::Ready),
         ] {
             let wrong = |observed: &Observed| decide_as(mutant, observed);
             let mut world = settled(3, 6, seed).world;
             let id = *world.clusters.first_key_value().unwrap().0;
             world.quiet = true;
             world.write(id, 3000);
-            if state == NodeState::Fine {
+            if state == NodeState::Ready {
                 world.freeze(0, true);
             }
             for ordinal in 0..gone {
                 world.set_node(ordinal, state);
             }
             if gone == 2 && seed % 2 == 0 {
-                world.set_node(0, NodeState::Fine);
+                world.set_node(0, NodeState::Ready);
                 world.empty_volume(0);
                 world.damage_volume(1);
             }
@@ -56,7 +56,7 @@ fn latch(observed: &Observed, change: impl FnOnce(&mut Latched)) -> Step {
     Step::Latch(latched)
 }
 
-/// Invariant 7: replaces whoever is silent, whatever is known of its node.
+/// Invariant 7: replaces a member that does not respond, whatever is known of its node.
 fn replaces_who_is_silent(observed: &Observed) -> Option<Step> {
     let list = observed.etcd.members.as_ref()?;
     list.voters().find_map(|voter| {
@@ -84,8 +84,8 @@ fn replaces_who_is_silent(observed: &Observed) -> Option<Step> {
 fn frees_before_the_member(observed: &Observed) -> Option<Step> {
     observed.pods.iter().find_map(|(ordinal, pod)| {
         observed.member_of(*ordinal)?;
-        observed.homes.get(ordinal)?;
-        Some(Step::FreePod {
+        observed.node_bindings.get(ordinal)?;
+        Some(Step::StopPod {
             ordinal: *ordinal,
             uid: pod.uid.clone(),
             force: true,
@@ -117,8 +117,8 @@ fn recovers_unasked(observed: &Observed) -> Option<Step> {
     })
 }
 
-/// Whoever might be heard is not waited for.
-fn excuses_everybody(observed: &Observed) -> Option<Step> {
+/// Pods that might still report are not waited for.
+fn excuses_all(observed: &Observed) -> Option<Step> {
     let Step::Latch(mut latched) = plan::decide(observed).step else {
         return None;
     };
@@ -129,7 +129,7 @@ fn excuses_everybody(observed: &Observed) -> Option<Step> {
     Some(Step::Latch(latched))
 }
 
-/// Somebody more is excused when one is chosen.
+/// One more pod is excused when one is chosen.
 fn excuses_late(observed: &Observed) -> Option<Step> {
     let Step::Latch(mut latched) = plan::decide(observed).step else {
         return None;
@@ -140,7 +140,7 @@ fn excuses_late(observed: &Observed) -> Option<Step> {
     Some(Step::Latch(latched))
 }
 
-/// Whoever is last goes on, however short its log.
+/// The last one is continued with, however short its log.
 fn goes_on_with_the_last(observed: &Observed) -> Option<Step> {
     let recovery = observed.cluster.latched.recovery.clone()?;
     let waits = |state: State| state == State::Fenced;
@@ -158,8 +158,8 @@ fn goes_on_with_the_last(observed: &Observed) -> Option<Step> {
     })
 }
 
-/// Lets everybody who is left found a cluster of its own.
-fn lets_everybody_found(observed: &Observed) -> Option<Step> {
+/// Lets every pod that is left bootstrap a cluster of its own.
+fn lets_all_bootstrap(observed: &Observed) -> Option<Step> {
     let latched = &observed.cluster.latched;
     latched.recovery.as_ref()?;
     observed.pods.iter().find_map(|(ordinal, pod)| {
@@ -224,21 +224,21 @@ fn two_left(mutant: Mutant, unchecked: bool) -> Caught {
 fn going_on_with_a_shorter_log_is_refused_and_would_lose_writes() {
     let refused = two_left(goes_on_with_the_last, false);
     refused.assert_refused(&Violation::LastCopy);
-    // And nobody is chosen before everybody was heard.
+    // And none is chosen before every pod has reported.
     refused.assert_refused(&Violation::Unknown);
     two_left(goes_on_with_the_last, true).assert_harm("passed over");
 }
 
 #[test]
-fn excusing_whoever_could_speak_is_refused() {
-    two_left(excuses_everybody, false).assert_refused(&Violation::Unknown);
+fn excusing_a_pod_that_could_report_is_refused() {
+    two_left(excuses_all, false).assert_refused(&Violation::Unknown);
     two_left(excuses_late, false).assert_refused(&Violation::Forgets);
 }
 
 #[test]
 fn two_survivors_that_found_are_refused_and_would_fork() {
-    two_left(lets_everybody_found, false).assert_refused(&Violation::SecondBootstrap);
-    two_left(lets_everybody_found, true).assert_harm("second bootstrap");
+    two_left(lets_all_bootstrap, false).assert_refused(&Violation::SecondBootstrap);
+    two_left(lets_all_bootstrap, true).assert_harm("second bootstrap");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use plan::invariants::Violation;
-use plan::observed::{Latched, Serving};
+use plan::observed::{Disturbance, Serving};
 use plan::{Observed, Step};
 use testkit::mutant::{Caught, Mutant, decide_as};
 use testkit::run::Faults;
@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 /// Stories in which a mutant may show itself.
 const STORIES: [fn(&mut World); 4] = [
     |world| fill(world, 5000),
-    // Nothing that could be forgotten or written anew would help.
+    // Nothing that could be forgotten or rewritten would help.
     |world| {
         world.upkeep.keys = 70 * MIB;
         fill(world, 1500);
@@ -102,9 +102,9 @@ fn the_operator_as_it_is_does_no_harm() {
     stories(|_| None, true).assert_nothing();
 }
 
-/// Somebody does not answer, so perhaps it is being defragmented; that does not keep this one from the next.
+/// A member does not respond, so perhaps it is being defragmented; that does not keep this one from the next.
 fn two_at_once(observed: &Observed) -> Option<Step> {
-    observed.cluster.latched.defragmenting.as_ref()?;
+    observed.cluster.latched.defragmenting()?;
     let silent = serving(observed).count() < observed.pods.len();
     let (id, ordinal) = loose(observed, false).filter(|_| silent)?;
     Some(Step::Defragment { id, ordinal })
@@ -118,7 +118,7 @@ fn two_members_defragmented_at_once_are_caught() {
 
 fn unannounced(observed: &Observed) -> Option<Step> {
     let (id, ordinal) = loose(observed, false)?;
-    let latched = observed.cluster.latched.defragmenting.is_none();
+    let latched = observed.cluster.latched.defragmenting().is_none();
     latched.then_some(Step::Defragment { id, ordinal })
 }
 
@@ -129,14 +129,12 @@ fn a_defragmentation_that_was_not_written_down_is_caught() {
 
 fn second_announced(observed: &Observed) -> Option<Step> {
     let latched = &observed.cluster.latched;
-    latched.defragmenting.as_ref()?;
+    latched.defragmenting()?;
     let (_, ordinal) = loose(observed, false)?;
     let name = observed.member_name(ordinal);
-    (latched.defragmenting.as_ref() != Some(&name)).then(|| {
-        Step::Latch(Latched {
-            defragmenting: Some(name),
-            ..latched.clone()
-        })
+    (latched.defragmenting() != Some(&name)).then(|| {
+        let next = Disturbance::Defragment { member: name };
+        Step::Latch(latched.clone().with_disturbance(next))
     })
 }
 
@@ -149,11 +147,11 @@ fn leader_first(observed: &Observed) -> Option<Step> {
     let (id, ordinal) = loose(observed, true)?;
     let name = observed.member_name(ordinal);
     let latched = &observed.cluster.latched;
-    match &latched.defragmenting {
-        None => Some(Step::Latch(Latched {
-            defragmenting: Some(name),
-            ..latched.clone()
-        })),
+    match latched.defragmenting() {
+        None => {
+            let next = Disturbance::Defragment { member: name };
+            Some(Step::Latch(latched.clone().with_disturbance(next)))
+        }
         Some(known) if *known == name => Some(Step::Defragment { id, ordinal }),
         Some(_) => None,
     }
@@ -194,7 +192,7 @@ fn a_compaction_of_everything_is_caught() {
     );
 }
 
-/// Whoever the alarm is about is removed, or, where it is about nobody, the first one that differs from another.
+/// The member that the alarm names is removed, or, where it names none, the first one that differs from another.
 fn removes_without_a_majority(observed: &Observed) -> Option<Step> {
     let list = observed.etcd.members.as_ref()?;
     let hashes: BTreeSet<u32> = serving(observed)

@@ -2,6 +2,7 @@
 //! design has one that is named after it and stated in terms of how the scene was painted, not of how
 //! the rules or the runtime check read it.
 
+use crate::steps::kind;
 use gate::{Action, State};
 use plan::observed::{Process, quorum};
 use plan::shape::decide_shape;
@@ -31,25 +32,27 @@ fn commits(step: &Step) -> bool {
         | Step::Promote { .. }
         | Step::RetireMember { .. }
         | Step::DeleteClaim { .. }
-        | Step::FreePod { .. }
+        | Step::StopPod { .. }
         | Step::Downgrade { .. }
         | Step::ExpandClaim { .. }
-        | Step::TellRemoved { .. }
+        | Step::MarkRemoved { .. }
         | Step::Compact { .. }
         | Step::Disarm { .. }
         | Step::RemoveMember { .. } => true,
         Step::Nothing
         | Step::Wait
         | Step::Refuse
-        | Step::Release
+        | Step::RemoveFinalizer
         | Step::ApplyObjects(_)
         | Step::RestoreTemplate(_)
-        | Step::Remind { .. }
+        | Step::RepeatGrant { .. }
         | Step::MoveLeader { .. }
         | Step::Defragment { .. }
         | Step::RestartPod { .. }
         | Step::OrphanPods { .. }
-        | Step::AddDebug { .. }
+        | Step::IssueCertificates(_)
+        | Step::RefreshCertificates { .. }
+        | Step::AddDebugContainer { .. }
         | Step::Latch(_) => false,
     }
 }
@@ -113,7 +116,7 @@ proptest! {
             step,
             Step::AddLearner { .. } | Step::RemoveMember { .. } | Step::RetireMember { .. }
         );
-        // The grant of one that cannot come back keeps nobody waiting.
+        // The grant of one that cannot come back holds up no other.
         let open = scene.observed().open_grant();
         let own = matches!(step, Step::RetireMember { ordinal, .. }
             if scene.is_dead(ordinal) && open == Some(ordinal));
@@ -134,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn invariant_5_data_goes_only_after_the_member_that_was_written_down(scene in scene()) {
+    fn invariant_5_data_goes_only_after_the_member_that_was_recorded(scene in scene()) {
         if let Step::DeleteClaim { ordinal, .. } = decide(&scene.observed()).step {
             let slot = scene.slot(ordinal);
             let left = scene.list && slot.leaves && slot.listed == Listed::No;
@@ -145,7 +148,7 @@ proptest! {
     #[test]
     fn invariant_5_a_pod_is_freed_only_after_its_member_and_with_its_claim(scene in scene()) {
         let step = decide(&scene.observed()).step;
-        if let (Step::FreePod { ordinal, force, .. }, false) = (step, scene.dark.is_recovering()) {
+        if let (Step::StopPod { ordinal, force, .. }, false) = (step, scene.dark.is_recovering()) {
             let slot = scene.slot(ordinal);
             prop_assert!(scene.list && slot.leaves && slot.listed == Listed::No);
             prop_assert!(slot.replaced || scene.is_dead(ordinal));
@@ -171,18 +174,18 @@ proptest! {
     }
 
     #[test]
-    fn invariant_2_nobody_bootstraps_who_was_not_written_down_first(scene in scene()) {
+    fn invariant_2_no_member_bootstraps_that_was_not_recorded_first(scene in scene()) {
         if let Step::Grant { ordinal, grant, .. } = decide(&scene.observed()).step
             && let Action::Bootstrap { token, .. } = grant.action
         {
             prop_assert!(!scene.formed);
-            prop_assert_eq!(scene.founder, Some((ordinal, For::ThisWait)));
+            prop_assert_eq!(scene.bootstrap, Some((ordinal, For::ThisWait)));
             prop_assert_eq!(token, format!("{UID}-1"));
         }
     }
 
     #[test]
-    fn invariant_2_another_founder_needs_another_incarnation(scene in scene()) {
+    fn invariant_2_another_bootstrap_needs_another_incarnation(scene in scene()) {
         let observed = scene.observed();
         if let Step::Latch(new) = decide(&observed).step {
             let old = &observed.cluster.latched;
@@ -190,7 +193,7 @@ proptest! {
             prop_assert!(!(begins && scene.formed));
             let later = old.bootstrap.is_none() || new.incarnation > old.incarnation;
             prop_assert!(!begins || later);
-            let another = scene.has_ended() || scene.lives_on();
+            let another = scene.has_ended() || scene.continues();
             prop_assert!(!scene.formed || another || new.cluster_id == Some(CLUSTER));
         }
     }
@@ -233,7 +236,7 @@ proptest! {
             prop_assert_eq!((slot.listed, slot.join), (Listed::New, For::ThisWait));
             prop_assert_eq!(id, format!("{:x}", member_id(ordinal)));
             // The pod carries no grant of this ID yet, for whatever wait.
-            prop_assert_eq!(slot.grant, For::Nobody);
+            prop_assert_eq!(slot.grant, For::NoWait);
         }
     }
 
@@ -325,7 +328,7 @@ proptest! {
                 }
             }
             Step::RemoveMember { ordinal, .. } => {
-                // Data of an earlier life is of no use to a quorum of this one.
+                // Data of an earlier incarnation is of no use to a quorum of this one.
                 let fenced = scene.slot(ordinal).does == Does::Waits(State::Fenced);
                 prop_assert!(scene.slot(ordinal).is_blank() || (fenced && healthy >= quorum(all)));
             }
@@ -358,7 +361,7 @@ proptest! {
         let open = scene.observed();
         let mut blind: Observed = open.clone();
         // Silence beside a node that is gone, or a container that has ended, is what a replacement rests on, and a
-        // recovery on the word of whoever knows that a silent node will not come back.
+        // recovery on the request of a user who knows that a `NotReady` node will not come back.
         let speaks = |ordinal: &&u32| match scene.slot(**ordinal).fate {
             Fate::Broken => false,
             Fate::Late => !scene.dark.is_recovering(),
@@ -392,7 +395,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_added_whose_name_may_not_be_known_yet(scene in scene()) {
+    fn no_member_is_added_whose_name_may_not_resolve_yet(scene in scene()) {
         let mut observed = scene.observed();
         for pod in observed.pods.values_mut() {
             pod.resolvable = false;
@@ -461,40 +464,5 @@ fn the_random_scenes_reach_every_kind_of_step() {
             reached.get(wanted).is_some_and(|count| *count >= 20),
             "{wanted}: {reached:?}"
         );
-    }
-}
-
-fn kind(step: &Step) -> &'static str {
-    match step {
-        Step::Nothing => "nothing",
-        Step::Wait => "wait",
-        Step::Refuse => "refuse",
-        Step::Release => "release",
-        Step::ApplyObjects(_) => "apply",
-        Step::RestoreTemplate(_) => "restore",
-        Step::Latch(_) => "latch",
-        Step::Grant { grant, .. } => match grant.action {
-            Action::Bootstrap { .. } => "bootstrap",
-            Action::Join { .. } => "join",
-            Action::Resume { .. } => "resume",
-            Action::Recover { .. } => "recover",
-        },
-        Step::AddLearner { .. } => "add",
-        Step::Promote { .. } => "promote",
-        Step::RemoveMember { .. } => "remove",
-        Step::MoveLeader { .. } => "move",
-        Step::RestartPod { .. } => "restart",
-        Step::RetireMember { .. } => "retire",
-        Step::DeleteClaim { .. } => "delete",
-        Step::FreePod { .. } => "free",
-        Step::Downgrade { .. } => "downgrade",
-        Step::ExpandClaim { .. } => "expand",
-        Step::OrphanPods { .. } => "orphan",
-        Step::TellRemoved { .. } => "tell",
-        Step::Remind { .. } => "remind",
-        Step::AddDebug { .. } => "debug",
-        Step::Compact { .. } => "compact",
-        Step::Defragment { .. } => "defragment",
-        Step::Disarm { .. } => "disarm",
     }
 }

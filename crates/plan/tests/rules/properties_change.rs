@@ -17,14 +17,14 @@ fn rollouts() -> impl Strategy<Value = Scene> {
     prop_oneof![3 => changing_scene(), 3 => waiting_scene(), 1 => scene()]
 }
 
-/// Who is restarted, or written down to be restarted next.
+/// Who is restarted, or recorded to be restarted next.
 fn restarted(scene: &Scene) -> Option<u32> {
     let observed = scene.observed();
     match decide(&observed).step {
         Step::RestartPod { ordinal, .. } => Some(ordinal),
         Step::Latch(new) => {
-            let old = observed.cluster.latched.trial;
-            let chosen = new.trial.filter(|new| {
+            let old = observed.cluster.latched.trial().cloned();
+            let chosen = new.trial().cloned().filter(|new| {
                 old.is_none_or(|old| {
                     (old.member, &old.template) != (new.member.clone(), &new.template)
                 })
@@ -35,22 +35,22 @@ fn restarted(scene: &Scene) -> Option<u32> {
     }
 }
 
-/// The line of etcd that pods are made for from now on.
-fn line_of_set(scene: &Scene) -> u8 {
+/// The minor version of etcd that pods are made for from now on.
+fn minor_of_set(scene: &Scene) -> u8 {
     match scene.trial {
         Some((_, Trial::Written | Trial::Remade)) => scene.target().intent.version.minor,
         _other => scene.from,
     }
 }
 
-/// Line of etcd whose format the data of an ordinal has.
+/// Minor version of etcd whose format the data of an ordinal has.
 fn format_of(scene: &Scene, slot: &Slot) -> u8 {
     slot.format.unwrap_or(scene.format)
 }
 
-/// A process of this line can read data of that format.
-fn can_read(line: u8, format: u8) -> bool {
-    line == format || line == format + 1
+/// A process of this minor version can read data of that format.
+fn can_read(minor: u8, format: u8) -> bool {
+    minor == format || minor == format + 1
 }
 
 proptest! {
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn invariant_1_nobody_who_takes_part_is_restarted_while_somebody_joins(scene in rollouts()) {
+    fn invariant_1_no_member_that_takes_part_is_restarted_while_another_joins(scene in rollouts()) {
         if let Some(ordinal) = restarted(&scene) {
             let slot = scene.slot(ordinal);
             if slot.listed == Listed::Voter && slot.takes_part() {
@@ -111,8 +111,8 @@ proptest! {
     #[test]
     fn invariant_1_leadership_goes_only_to_a_voter_that_takes_part(scene in rollouts()) {
         if let Step::MoveLeader { to, .. } = decide(&scene.observed()).step {
-            let heir = scene.slot_of(to);
-            prop_assert!(heir.listed == Listed::Voter && heir.takes_part());
+            let transferee = scene.slot_of(to);
+            prop_assert!(transferee.listed == Listed::Voter && transferee.takes_part());
         }
     }
 
@@ -128,7 +128,7 @@ proptest! {
         let ordinal = u32::try_from(at).unwrap();
         let up = slots.iter().filter(|slot| slot.takes_part()).count();
         let list = up >= quorum(slots.len());
-        // Without a quorum nobody leads.
+        // Without a quorum there is no leader.
         for slot in slots.iter_mut().filter(|slot| slot.takes_part() && !list) {
             slot.does = Does::Leaderless;
         }
@@ -146,10 +146,10 @@ proptest! {
         let observed = scene.observed();
         let unproven = scene.formed && scene.proven() != scene.asked_for();
         let steps_on_it = match decide(&observed).step {
-            Step::RestartPod { ordinal, .. } => (line_is_tried(&scene) && unproven).then_some(ordinal),
+            Step::RestartPod { ordinal, .. } => (minor_is_tried(&scene) && unproven).then_some(ordinal),
             _other => None,
         };
-        // Whoever is made anew while the untried template stands in the StatefulSet is the one who tries it.
+        // The pod that is recreated while the untried template stands in the StatefulSet is the one that tries it.
         if let Some(ordinal) = steps_on_it {
             prop_assert_eq!(scene.trial.map(|(tries, _)| tries), Some(ordinal));
         }
@@ -166,7 +166,7 @@ proptest! {
             let led = scene.slots.iter().any(serves);
             let runs = |slot: &Slot| {
                 let made = slot.made == Made::AsAsked && slot.does != Does::Absent;
-                // Where nobody leads, that it comes up is all that can be had.
+                // Where there is no leader, that it comes up is all that can be had.
                 let comes_up = !slot.stuck && slot.does != Does::Unknown && !led;
                 made && if scene.list { serves(slot) } else { comes_up }
             };
@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_found_running_has_reached_everybody_only_if_all_pods_are_alike(mut scene in rollouts()) {
+    fn what_is_found_running_has_reached_every_member_only_if_all_pods_are_alike(mut scene in rollouts()) {
         scene.formed = false;
         if let Step::Latch(new) = decide(&scene.observed()).step
             && let Some(proven) = new.proven
@@ -202,7 +202,7 @@ proptest! {
             let slot = scene.slot(ordinal);
             slot.does != Does::Absent && !slot.terminating && slot.made == Made::AsAsked
         };
-        // Where there is no other pod, nobody else can meet it.
+        // Where there is no other pod, no other can start on it.
         let alone = observed.pods.len() <= 1 && observed.objects.replicas == Some(1);
         let trying = scene.trial.is_some_and(|(ordinal, _)| alone || !made(ordinal));
         match shape.template {
@@ -214,14 +214,14 @@ proptest! {
     }
 
     #[test]
-    fn no_older_line_of_etcd_meets_data_that_it_cannot_read(scene in rollouts()) {
+    fn no_older_minor_version_meets_data_that_it_cannot_read(scene in rollouts()) {
         let observed = scene.observed();
-        let line = match decide(&observed).step {
+        let minor = match decide(&observed).step {
             Step::RestartPod { ordinal, .. } if scene.formed => {
                 // What cannot be seen is known from before the trial.
                 let slot = scene.slot(ordinal);
                 let seen = matches!(slot.does, Does::Serves | Does::Lags | Does::Leaderless);
-                prop_assert!(!seen || can_read(line_of_set(&scene), format_of(&scene, &slot)));
+                prop_assert!(!seen || can_read(minor_of_set(&scene), format_of(&scene, &slot)));
                 return Ok(());
             }
             Step::ApplyObjects(shape) if shape.template == Template::Try => {
@@ -234,28 +234,28 @@ proptest! {
                 && matches!(slot.does, Does::Serves | Does::Lags | Does::Leaderless)
         };
         for slot in scene.slots.iter().filter(seen) {
-            prop_assert!(can_read(line, format_of(&scene, slot)), "3.{} on {:?}", line, slot);
+            prop_assert!(can_read(minor, format_of(&scene, slot)), "3.{} on {:?}", minor, slot);
         }
     }
 
     #[test]
-    fn no_trial_of_another_line_is_written_down_before_the_data_is_ready(scene in rollouts()) {
+    fn no_trial_of_another_minor_version_is_recorded_before_the_data_is_ready(scene in rollouts()) {
         let observed = scene.observed();
         let before = &observed.cluster.latched;
         if let Step::Latch(new) = decide(&observed).step
-            && let Some(trial) = new.trial
-            && trial.template != scene.proven() && before.trial.is_none() && scene.list
+            && let Some(trial) = new.trial()
+            && trial.template != scene.proven() && before.trial().is_none() && scene.list
         {
-            let line = scene.target().intent.version.minor;
+            let minor = scene.target().intent.version.minor;
             let listed = scene.slots.iter().filter(|slot| slot.listed != Listed::No);
             for slot in listed.filter(|slot| matches!(slot.does, Does::Serves | Does::Lags | Does::Leaderless)) {
                 let runs = scene.version_of(slot).minor;
-                prop_assert!(runs <= line || can_read(line, format_of(&scene, slot)));
-                prop_assert!(runs.abs_diff(line) <= 1);
+                prop_assert!(runs <= minor || can_read(minor, format_of(&scene, slot)));
+                prop_assert!(runs.abs_diff(minor) <= 1);
             }
-            let older = |slot: &Slot| slot.takes_part() && scene.version_of(slot).minor <= line;
-            let held = scene.downgrade == Some(line) || scene.slots.iter().any(older);
-            prop_assert!(line >= scene.from || held, "nothing keeps the data at 3.{}", line);
+            let older = |slot: &Slot| slot.takes_part() && scene.version_of(slot).minor <= minor;
+            let held = scene.downgrade == Some(minor) || scene.slots.iter().any(older);
+            prop_assert!(minor >= scene.from || held, "nothing keeps the data at 3.{}", minor);
         }
     }
 
@@ -287,7 +287,7 @@ proptest! {
 
     #[test]
     fn invariant_5_only_the_data_of_a_member_that_left_is_called_removed(scene in scene()) {
-        if let Step::TellRemoved { ordinal, members, .. } = decide(&scene.observed()).step {
+        if let Step::MarkRemoved { ordinal, members, .. } = decide(&scene.observed()).step {
             let slot = scene.slot(ordinal);
             prop_assert!(scene.list && slot.listed == Listed::No && slot.leaves);
             prop_assert_eq!(members, vec![testkit::scene::member_id(ordinal)]);
@@ -305,7 +305,7 @@ proptest! {
         }).collect();
         let step = decide(&observed).step;
         prop_assert!(invariants::check(&observed, &step).is_ok());
-        if let Step::TellRemoved { ordinal, members, .. } = step {
+        if let Step::MarkRemoved { ordinal, members, .. } = step {
             let slot = scene.slot(ordinal);
             prop_assert!(scene.list && slot.listed == Listed::No && (slot.leaves || voted(ordinal)));
             prop_assert_eq!(members, vec![testkit::scene::member_id(ordinal)]);
@@ -358,7 +358,7 @@ proptest! {
         match decide(&scene.observed()).step {
             Step::Nothing => {}
             Step::RestoreTemplate(shape) => {
-                prop_assert!(scene.formed && line_is_tried(&scene));
+                prop_assert!(scene.formed && minor_is_tried(&scene));
                 prop_assert_eq!((shape.template, Some(shape.replicas)), (Template::Kept, scene.replicas));
             }
             other => prop_assert!(false, "{:?}", other),
@@ -407,6 +407,6 @@ proptest! {
 }
 
 /// The untried template stands in the StatefulSet.
-fn line_is_tried(scene: &Scene) -> bool {
+fn minor_is_tried(scene: &Scene) -> bool {
     matches!(scene.trial, Some((_, Trial::Written | Trial::Remade)))
 }

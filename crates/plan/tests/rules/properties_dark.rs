@@ -39,7 +39,7 @@ proptest! {
     }
 
     #[test]
-    fn a_recovery_begins_by_a_word_or_by_proof_and_in_another_life(scene in dark_scene()) {
+    fn a_recovery_begins_on_request_or_by_proof_and_in_another_incarnation(scene in dark_scene()) {
         if let Step::Latch(new) = decide(&scene.observed()).step
             && new.recovery.is_some()
             && !scene.dark.is_recovering()
@@ -54,12 +54,12 @@ proptest! {
             prop_assert!(!scene.list && dark_for.is_some());
             let proved = gone * 2 >= scene.slots.len();
             prop_assert!(asked || (dark.by_itself && proved && dark.seconds >= Some(60)));
-            prop_assert!(new.incarnation > dark.life() && new.fence == Some(new.incarnation));
+            prop_assert!(new.incarnation > dark.incarnation() && new.fence == Some(new.incarnation));
         }
     }
 
     #[test]
-    fn a_survivor_founds_only_where_nothing_of_the_old_cluster_can_run(scene in dark_scene()) {
+    fn a_survivor_bootstraps_only_where_nothing_of_the_old_cluster_can_run(scene in dark_scene()) {
         if let Step::Grant { ordinal, grant, .. } = decide(&scene.observed()).step
             && let Action::Recover { .. } = grant.action
         {
@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_who_was_chosen_is_changed_for_another_unless_it_is_gone(scene in dark_scene()) {
+    fn no_survivor_is_changed_for_another_unless_it_is_gone(scene in dark_scene()) {
         if let (Step::Latch(new), Begun::Chosen(ordinal, same)) =
             (decide(&scene.observed()).step, scene.dark.begun)
             && let Some(recovery) = new.recovery
@@ -90,7 +90,7 @@ proptest! {
             if survivor.is_none() {
                 let has_claim = scene.observed().claims.contains_key(&ordinal);
                 prop_assert!(!same || !has_claim || is_proved_gone(&scene, ordinal));
-                prop_assert!(new.incarnation > scene.dark.life());
+                prop_assert!(new.incarnation > scene.dark.incarnation());
                 prop_assert_eq!(new.fence, Some(new.incarnation));
                 return Ok(());
             }
@@ -102,7 +102,7 @@ proptest! {
 
     #[test]
     fn while_it_recovers_only_pods_from_before_the_fence_are_stopped(scene in dark_scene()) {
-        if let (Step::FreePod { ordinal, force, .. }, true) =
+        if let (Step::StopPod { ordinal, force, .. }, true) =
             (decide(&scene.observed()).step, scene.dark.is_recovering())
         {
             let slot = scene.slot(ordinal);
@@ -149,7 +149,7 @@ fn what_was_never_run_under_this_object_is_not_passed_over() {
         let ahead = unrun(state, HEAD + 1);
         let Decision { step, why, .. } = decide(&ahead);
         assert_eq!(step, Step::Wait);
-        assert!(why.contains("db-2 holds more"), "{why}");
+        assert!(why.contains("db-2 has the latest data"), "{why}");
         let refused = invariants::check(&ahead, &Step::Latch(chosen));
         assert_eq!(refused, Err(Violation::LastCopy));
     }
@@ -167,5 +167,5 @@ fn pods_of_an_earlier_operator_cannot_be_fenced() {
     observed.objects.predecessor = false;
     let decision = decide(&observed);
     assert_eq!(decision.step, Step::Wait, "{decision:?}");
-    assert!(decision.why.contains("create it anew"), "{decision:?}");
+    assert!(decision.why.contains("recreate it"), "{decision:?}");
 }

@@ -11,7 +11,7 @@ fn some_scene() -> impl Strategy<Value = Scene> {
     prop_oneof![3 => upkeep_scene().boxed(), 1 => scene().boxed()]
 }
 
-/// Every voter takes part and stays, and nobody is joining or leaving.
+/// Every voter takes part and stays, and no member is joining or leaving.
 fn is_calm(scene: &Scene) -> bool {
     let well = |slot: &Slot| slot.takes_part() && !slot.is_away();
     let learner = |slot: &Slot| matches!(slot.listed, Listed::New | Listed::Learner);
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_serves_is_replaced_only_if_it_is_outvoted(scene in some_scene()) {
+    fn a_member_that_serves_is_replaced_only_if_it_is_outvoted(scene in some_scene()) {
         let observed = scene.observed();
         let step = decide(&observed).step;
         let known: Vec<&String> = observed.cluster.latched.retiring.iter().map(|r| &r.member).collect();
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn where_nobody_can_say_whose_data_is_right_nothing_is_touched(scene in upkeep_scene()) {
+    fn where_it_is_not_known_whose_data_is_right_nothing_is_touched(scene in upkeep_scene()) {
         let observed = scene.observed();
         let told = |what: Differs| scene.voters().filter(move |slot| {
             slot.differs == what && matches!(slot.does, Does::Serves | Does::Lags | Does::Leaderless)
@@ -105,7 +105,7 @@ proptest! {
         let (agree, differ) = (told(Differs::Agrees), told(Differs::Differs));
         let needed = quorum(scene.voters().count());
         let torn = agree > 0 && differ > 0 && agree < needed && differ < needed;
-        // Whoever was wiped, or joins, gets the data of the leader.
+        // A member that was wiped, or joins, gets the data of the leader.
         let regrows = (0_u32..).zip(&scene.slots).any(|(ordinal, slot)| {
             let joins = matches!(slot.listed, Listed::New | Listed::Learner);
             joins || slot.is_blank() || scene.is_misled(ordinal)

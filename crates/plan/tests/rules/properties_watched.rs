@@ -62,8 +62,10 @@ fn the_random_scenes_reach_hangs_renewals_and_volumes_that_were_rolled_back() {
         let observed = scene.observed();
         let old = &observed.cluster.latched;
         let what = match decide(&observed).step {
-            Step::Latch(new) if new.hung.len() > old.hung.len() => "a hang is written down",
-            Step::Latch(new) if (new.log_line, new.renewing) != (old.log_line, old.renewing) => {
+            Step::Latch(new) if new.hung.len() > old.hung.len() => "a hang is recorded",
+            Step::Latch(new)
+                if (new.log_line, new.is_renewing()) != (old.log_line, old.is_renewing()) =>
+            {
                 "logs are renewed"
             }
             Step::RestartPod { ordinal, .. } if scene.slot(ordinal).hangs() => {

@@ -39,7 +39,7 @@ fn unheard(seconds: i64, again: u32) -> Observed {
 }
 
 #[test]
-fn whoever_has_not_heard_of_its_grant_is_told_again_in_the_same_words() {
+fn a_pod_that_has_not_seen_its_grant_is_annotated_again_with_the_same_words() {
     let early = decide(&unheard(2, 0));
     assert_eq!(early.step, Step::Wait);
     let observed = unheard(3, 0);
@@ -53,7 +53,7 @@ fn whoever_has_not_heard_of_its_grant_is_told_again_in_the_same_words() {
     let uid = observed.pods[&1].uid.clone();
     assert_eq!(
         step,
-        Step::Remind {
+        Step::RepeatGrant {
             ordinal: 1,
             uid,
             told
@@ -66,13 +66,13 @@ fn whoever_has_not_heard_of_its_grant_is_told_again_in_the_same_words() {
 fn telling_again_has_an_end() {
     assert!(matches!(
         decide(&unheard(3, 9)).step,
-        Step::Remind { told, .. } if told.again == 10
+        Step::RepeatGrant { told, .. } if told.again == 10
     ));
     assert_eq!(decide(&unheard(3, 10)).step, Step::Wait);
 }
 
 #[test]
-fn nobody_is_told_of_a_grant_that_is_not_for_its_wait() {
+fn no_pod_is_annotated_again_with_a_grant_that_is_not_for_its_wait() {
     let mut observed = unheard(3, 0);
     let step = decide(&observed).step;
     assert_eq!(invariants::check(&observed, &step), Ok(()));
@@ -84,7 +84,7 @@ fn nobody_is_told_of_a_grant_that_is_not_for_its_wait() {
     let refused = invariants::check(&observed, &step);
     assert_eq!(refused, Err(Violation::NotThisWait));
     let next = decide(&observed).step;
-    assert!(!matches!(next, Step::Remind { .. }), "{next:?}");
+    assert!(!matches!(next, Step::RepeatGrant { .. }), "{next:?}");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_pod_that_is_on_its_way_out_is_told_nothing() {
     let mut observed = unheard(3, 0);
     observed.pods.get_mut(&1).unwrap().terminating = true;
     let step = decide(&observed).step;
-    assert!(!matches!(step, Step::Remind { .. }), "{step:?}");
+    assert!(!matches!(step, Step::RepeatGrant { .. }), "{step:?}");
 }
 
 #[test]

@@ -35,10 +35,13 @@ fn a_cluster_that_is_being_created_says_what_it_waits_for() {
 }
 
 #[test]
-fn a_founder_is_told_of_before_it_founds() {
+fn a_bootstrap_is_reported_before_it_begins() {
     let mut scene = Scene::unformed(3, vec![Slot::empty(); 3]);
-    scene.founder = Some((0, For::ThisWait));
-    insta::assert_snapshot!("founding", shown(&scene.observed(), Phase::Creating));
+    scene.bootstrap = Some((0, For::ThisWait));
+    insta::assert_snapshot!(
+        "bootstrap_recorded",
+        shown(&scene.observed(), Phase::Creating)
+    );
 }
 
 #[test]
@@ -226,18 +229,18 @@ proptest! {
     #[test]
     fn a_report_never_forgets_what_is_latched(scene in scene(), done in outcomes()) {
         let observed = scene.observed();
-        let old = with_latched(&EtcdClusterStatus::default(), &observed.cluster.latched);
+        let old = with_latched(&EtcdClusterStatus::default(), &observed.cluster.uid, &observed.cluster.latched);
         let decision = decide(&observed);
         let new = decide_status(&observed, &decision, &done, &old).unwrap();
         let (mut kept, mut was) = (plan::status::latched(&new), observed.cluster.latched.clone());
         // What was compacted or defragmented is remembered by the report on it.
         match decision.step {
             Step::Compact { revision } if done == Outcome::Done => was.compacted = Some(revision),
-            Step::Defragment { .. } if done == Outcome::Done => was.defragmenting = None,
+            Step::Defragment { .. } if done == Outcome::Done => was = was.undisturbed(),
             _other => {}
         }
         (kept.replicas, was.replicas) = (None, None);
-        // Who votes is told anew by every list.
+        // Who votes is told again by every list.
         if observed.etcd.members.is_some() {
             prop_assert_eq!(kept.voters.len(), scene.voters().count());
             kept.voters.clone_from(&was.voters);

@@ -1,5 +1,5 @@
-//! What a person reads while a cluster changes: snapshots of telling situations. Each has to say how far it is, whom it
-//! waits for, and what to do.
+//! What a user reads while a cluster changes: snapshots of typical situations. Each has to say how far it is, which
+//! member it waits for, and what to do.
 
 use api::v1alpha1::status::Phase;
 use gate::State;
@@ -40,7 +40,7 @@ fn a_member_that_tries_a_change_is_named() {
 }
 
 #[test]
-fn a_rollout_says_how_far_it_is_and_whom_it_waits_for() {
+fn a_rollout_says_how_far_it_is_and_which_member_it_waits_for() {
     let back = young(Does::Starts, Made::AsAsked);
     let scene = Scene {
         everywhere: false,
@@ -112,7 +112,7 @@ fn a_downgrade_says_what_etcd_is_doing() {
 }
 
 #[test]
-fn a_downgrade_that_cannot_begin_says_for_whom_it_waits() {
+fn a_downgrade_that_cannot_begin_says_which_member_it_waits_for() {
     let dark = Slot {
         does: Does::Unknown,
         ready: false,

@@ -66,12 +66,12 @@ fn hashes(differs: [Differs; 3]) -> Scene {
 }
 
 #[test]
-fn whoever_is_outvoted_is_named() {
+fn a_member_that_is_outvoted_is_named() {
     let scene = hashes([Differs::Agrees, Differs::Agrees, Differs::Differs]);
     insta::assert_snapshot!("outvoted", shown(&scene));
 }
 
-/// Nobody has raised an alarm yet.
+/// No member has raised an alarm yet.
 fn found(differs: [Differs; 3]) -> Scene {
     Scene {
         alarm: Alarmed::No,
@@ -92,7 +92,7 @@ fn data_that_was_found_to_differ_is_told_of_before_etcd_does() {
 }
 
 #[test]
-fn members_of_whom_no_majority_agrees_are_named() {
+fn members_without_an_agreeing_majority_are_named() {
     let mut scene = hashes([Differs::Agrees, Differs::Differs, Differs::Agrees]);
     // Two of four are no majority.
     scene.slots.push(Slot {

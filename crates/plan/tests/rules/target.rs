@@ -46,21 +46,21 @@ fn outcome(target: &Target) -> Result<String, String> {
 #[test]
 fn the_next_release_follows_from_the_one_that_is_proven() {
     for (runs, everywhere, asked, walk, expected) in [
-        // Nothing to do, and another patch of the same line, up and down.
+        // Nothing to do, and another patch of the same minor version, up and down.
         ("3.6.16", true, "3.6.16", false, "3.6.16"),
         ("3.6.11", true, "3.6.16", false, "3.6.16"),
         ("3.6.16", true, "3.6.11", false, "3.6.11"),
         ("3.6.11", false, "3.6.16", false, "3.6.16"),
-        // One line up, once the last one has reached everybody.
+        // One minor version up, once the last one has reached every member.
         ("3.5.35", true, "3.6.16", false, "3.6.16"),
         ("3.5.35", false, "3.6.16", false, "3.5.35"),
         ("3.6.16", true, "3.7.3", false, "3.7.3"),
-        // Two lines up are walked.
+        // Two minor versions up are walked.
         ("3.5.35", true, "3.7.3", true, "3.6.16"),
         ("3.6.16", false, "3.7.3", true, "3.6.16"),
-        // From below a floor through the newest of the line.
+        // From below a floor through the newest of the minor version.
         ("3.5.10", true, "3.6.16", true, "3.5.35"),
-        // One line down, at any moment: what was begun is taken back.
+        // One minor version down, at any moment: what was begun is reverted.
         ("3.6.16", true, "3.5.35", false, "3.5.35"),
         ("3.6.16", false, "3.5.35", false, "3.5.35"),
         ("3.7.3", true, "3.5.35", true, "3.6.16"),
@@ -114,7 +114,7 @@ fn a_walk_needs_an_image_that_follows_the_version() {
         assert!(reference.ends_with(":v3.5.35"), "{reference}");
     }
     pinned.image.digest = None;
-    // One line needs no walk.
+    // One minor version needs no walk.
     let target = decide_target(&pinned, &proven("3.6.16", true));
     assert_eq!(outcome(&target), Ok("3.7.3".to_owned()));
 }
@@ -165,7 +165,7 @@ fn the_size_and_the_policies_are_no_change_of_the_target() {
 }
 
 #[test]
-fn a_line_on_the_way_down_reaches_everybody_before_the_next_one() {
+fn a_minor_version_on_the_way_down_reaches_every_member_before_the_next_one() {
     let mut latched = proven("3.6.16", false);
     latched.proven.as_mut().unwrap().before = Some(version("3.7.3"));
     let down = decide_target(&asking("3.5.35", true), &latched);

@@ -5,14 +5,14 @@ use api::Reason;
 use api::v1alpha1::status::{EtcdClusterStatus, KnownVoter, Phase};
 use plan::events::decide_events;
 use plan::observed::{Process, Upkeep, UpkeepTask};
-use plan::status::{Outcome, decide_status};
+use plan::status::{Outcome, decide_status, latched};
 use plan::{Observed, Step, decide};
 use testkit::Scene;
 use testkit::scene::{Alarmed, Fill, HEAD, Slot};
 
 const DEFRAGMENT: UpkeepTask = UpkeepTask::Defragment { ordinal: 1 };
 
-/// Three members whose databases are full and loose; db-1 was written down to be defragmented.
+/// Three members whose databases are full and loose; db-1 was recorded to be defragmented.
 fn full() -> Observed {
     let slot = Slot {
         fill: Fill::Loose,
@@ -101,16 +101,16 @@ fn what_has_ended_well_is_told_and_remembered_once() {
         let events = decide_events(observed, &decision, &Outcome::NotNow("x".into()), phases);
         let status = decide_status(observed, &decision, &Outcome::NotNow("x".into()), &old);
         let told: Vec<Reason> = events.iter().map(|event| event.reason).collect();
-        (told, status.expect("something new"))
+        (told, latched(&status.expect("something new")))
     };
-    let (told, status) = seen(&with(full(), DEFRAGMENT, true));
+    let (told, memory) = seen(&with(full(), DEFRAGMENT, true));
     assert_eq!(told, [Reason::MemberDefragmented]);
-    assert_eq!(status.defragmenting, None);
+    assert_eq!(memory.disturbance, None);
     let compact = UpkeepTask::Compact { revision: 77 };
-    let (told, status) = seen(&with(full(), compact, true));
+    let (told, memory) = seen(&with(full(), compact, true));
     assert_eq!(told, [Reason::HistoryCompacted]);
-    assert_eq!(status.compacted_revision, Some(77));
-    let (told, status) = seen(&with(full(), DEFRAGMENT, false));
+    assert_eq!(memory.compacted, Some(77));
+    let (told, memory) = seen(&with(full(), DEFRAGMENT, false));
     assert_eq!(told, []);
-    assert_eq!(status.defragmenting.as_deref(), Some("db-1"));
+    assert_eq!(memory.defragmenting().map(String::as_str), Some("db-1"));
 }

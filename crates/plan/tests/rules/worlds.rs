@@ -13,7 +13,7 @@ fn incarnation(run: &Run<'_>) -> u64 {
 }
 
 #[test]
-fn a_cluster_of_every_size_is_created_on_every_line() {
+fn a_cluster_of_every_size_is_created_on_every_minor_version() {
     for minor in [5, 6, 7] {
         for size in [1, 3, 5, 7, 9] {
             for seed in seeds(10) {
@@ -114,7 +114,7 @@ fn a_first_volume_lost_before_the_cluster_formed_raises_the_incarnation() {
             let mut run = Run::new(World::new(3, 6, seed));
             let chosen = loop {
                 run.turn();
-                if let Some(intent) = &run.world.object.status.bootstrap {
+                if let Some(intent) = &run.world.memory().bootstrap {
                     break api::names::ordinal("db", &intent.member).unwrap();
                 }
             };
@@ -191,11 +191,11 @@ fn an_object_created_anew_resumes_what_was_kept() {
         for size in [1, 3, 5] {
             let mut run = settled(size, 6, seed);
             let acknowledged = run.world.clusters.values().next().unwrap().acknowledged;
-            run.world.create_anew(size);
+            run.world.create_again(size);
             settle(&mut run, &format!("size {size}, seed {seed}"));
             let cluster = run.world.clusters.values().next().unwrap();
             assert!(cluster.acknowledged >= acknowledged && run.world.clusters.len() == 1);
-            assert_eq!(run.world.object.status.resumed, Some(true));
+            assert!(run.world.memory().resumed);
         }
     }
 }
@@ -203,7 +203,7 @@ fn an_object_created_anew_resumes_what_was_kept() {
 #[test]
 fn resuming_survives_a_kill_at_every_write() {
     let mut run = settled(3, 6, 11);
-    run.world.create_anew(3);
+    run.world.create_again(3);
     run.world.writes = 0;
     killed_at_every_write(&run.world, &|run| run.settle(BOUND)).unwrap();
 }
@@ -213,7 +213,7 @@ fn an_object_created_anew_resumes_though_one_volume_is_empty() {
     for seed in seeds(20) {
         for empty in 0..3 {
             let mut run = settled(3, 5, seed);
-            run.world.create_anew(3);
+            run.world.create_again(3);
             run.world.empty_volume(empty);
             settle(&mut run, &format!("{empty} empty, seed {seed}"));
             let cluster = run.world.clusters.values().next().unwrap();
@@ -226,7 +226,7 @@ fn an_object_created_anew_resumes_though_one_volume_is_empty() {
 fn an_object_created_anew_larger_resumes_and_grows() {
     for seed in seeds(10) {
         let mut run = settled(3, 6, seed);
-        run.world.create_anew(5);
+        run.world.create_again(5);
         settle(&mut run, &format!("seed {seed}"));
         assert_eq!(
             (run.world.healthy_voters(), run.world.clusters.len()),
@@ -245,9 +245,9 @@ fn claims_that_are_deleted_with_their_object_are_not_resumed() {
             cluster.acknowledged = 0;
         }
         run.world.small.remove("client");
-        run.world.create_anew(3);
+        run.world.create_again(3);
         settle(&mut run, &format!("seed {seed}"));
-        assert_eq!(run.world.object.status.resumed, None);
+        assert!(!run.world.memory().resumed);
         assert_eq!(run.world.clusters.len(), 2);
     }
 }
@@ -260,7 +260,7 @@ fn data_of_several_clusters_is_left_to_a_person() {
         world.plant_foreign_claim(1, 0xf002);
         let mut run = Run::new(world);
         let held = |decision: &Decision| {
-            decision.step == Step::Refuse && decision.reason == Reason::VolumeHeld
+            decision.step == Step::Refuse && decision.reason == Reason::VolumeRejected
         };
         run.settle_as(BOUND, &held).unwrap();
         assert_eq!(run.world.claims[&0].volume.data.unwrap().cluster, 0xf001);
@@ -369,7 +369,7 @@ fn a_status_wiped_while_stopped_never_begins_a_second_cluster() {
 fn a_status_wiped_while_resuming_is_found_again() {
     for seed in seeds(30) {
         let mut run = settled(3, 6, seed);
-        run.world.create_anew(3);
+        run.world.create_again(3);
         while run.world.healthy_voters() == 0 {
             run.turn();
         }

@@ -71,7 +71,7 @@ fn what_an_earlier_operator_runs_is_left_alone_until_a_quorum_answers() {
         let before = run.world.set.clone();
         run.turns(80);
         assert_eq!(run.world.set, before, "seed {seed}");
-        assert!(run.world.object.status.proven.is_none() && run.world.small.is_empty());
+        assert!(run.world.memory().proven.is_none() && run.world.small.is_empty());
         assert!(run.world.pods.values().all(|pod| pod.template.ungated));
         run.world.freeze(0, false);
         run.world.freeze(1, false);

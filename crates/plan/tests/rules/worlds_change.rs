@@ -47,7 +47,7 @@ fn a_rollout_survives_a_kill_at_every_write() {
             if is_rolled_out(run) {
                 Ok(turns)
             } else {
-                Err("not every pod was made anew".to_owned())
+                Err("not every pod was recreated".to_owned())
             }
         })
         .unwrap();
@@ -82,7 +82,7 @@ fn a_change_that_does_not_come_up_stops_at_the_first_member_and_goes_back() {
                 tried.count() <= 1 && run.world.most_away <= 1,
                 "seed {seed}"
             );
-            // Whoever comes back meanwhile comes back on what is proven.
+            // A pod that comes back meanwhile comes back on what is proven.
             if size > 1 {
                 let well = run.world.pods.iter().find(|(_, pod)| !pod.template.bad);
                 let well = *well.unwrap().0;
@@ -98,7 +98,7 @@ fn a_change_that_does_not_come_up_stops_at_the_first_member_and_goes_back() {
 }
 
 #[test]
-fn a_change_that_does_not_come_up_can_be_mended_by_another() {
+fn a_change_that_does_not_come_up_can_be_corrected_by_another() {
     for seed in seeds(15) {
         for size in [1, 3] {
             let mut run = settled(size, 6, seed);
@@ -180,7 +180,7 @@ fn pods_deleted_at_random_during_a_bad_rollout_come_back_on_what_is_proven() {
             more_than_one += usize::from(run.world.most_untried > 1);
             run.settle_as(BOUND, &is_halted)
                 .unwrap_or_else(|why| panic!("size {size}, seed {seed}: {why}"));
-            // Whoever was deleted last comes back meanwhile.
+            // The pod that was deleted last comes back meanwhile.
             run.turns(60);
             let tried = run.world.pods.values().filter(|pod| pod.template.bad);
             assert_eq!(tried.count(), 1, "size {size}, seed {seed}");
@@ -231,7 +231,7 @@ fn a_status_wiped_while_the_operator_is_half_blind_costs_no_second_member() {
 }
 
 #[test]
-fn a_bad_rollout_whose_status_was_wiped_reaches_nobody_else() {
+fn a_bad_rollout_whose_status_was_wiped_reaches_no_other_member() {
     for seed in seeds(40) {
         let mut run = settled(3, 6, seed);
         run.world.bad_edits.insert(1);
@@ -253,7 +253,7 @@ fn an_object_created_anew_with_another_edit_resumes_and_runs_on_it() {
             let mut run = settled(size, 6, seed);
             run.world.edit(1);
             run.turns(usize::try_from(seed * 2).unwrap());
-            run.world.create_anew(size);
+            run.world.create_again(size);
             run.turns(usize::try_from(seed % 7).unwrap());
             run.world.edit(2);
             settle(&mut run, &format!("size {size}, seed {seed}"));

@@ -20,7 +20,7 @@ fn an_edit_taken_back_within_a_second_leaves_no_claim() {
             settle(&mut run, &what);
             assert_eq!(run.world.healthy_voters(), 5, "{what}");
             assert_eq!(run.world.claims.len(), 5, "{what}");
-            assert!(run.world.object.status.retiring.is_empty(), "{what}");
+            assert!(run.world.memory().retiring.is_empty(), "{what}");
         }
     }
 }
@@ -96,7 +96,7 @@ fn a_voter_whose_removal_was_only_written_down_comes_back_after_a_stop() {
         run.world.object.when_scaled = Retention::Retain;
         run.world.resize(1);
         for _ in 0..BOUND {
-            if !run.world.object.status.retiring.is_empty() {
+            if !run.world.memory().retiring.is_empty() {
                 break;
             }
             run.turn();

@@ -1,4 +1,4 @@
-//! Stories of cures: what mends a cluster can be carried out while the cluster is ill.
+//! Stories of remedies: what repairs a cluster can be carried out while the cluster is unwell.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,8 +15,7 @@ use testkit::world::observe::Blind;
 
 /// Hash of the template that is proven.
 fn proven(run: &Run<'_>) -> String {
-    let proven = run.world.object.status.proven.as_ref();
-    proven.unwrap().template.clone()
+    run.world.memory().proven.unwrap().template
 }
 
 /// Hash of the template that pods are made from.
@@ -43,7 +42,7 @@ fn a_voter_that_crashes_on_a_full_disk_gets_a_larger_one() {
 }
 
 #[test]
-fn a_full_disk_is_mended_in_the_middle_of_a_rollout() {
+fn a_full_disk_is_repaired_in_the_middle_of_a_rollout() {
     for seed in seeds(30) {
         let mut run = settled(3, 6, seed);
         run.world.edit(1);
@@ -57,7 +56,7 @@ fn a_full_disk_is_mended_in_the_middle_of_a_rollout() {
 }
 
 #[test]
-fn full_disks_that_took_the_quorum_along_are_mended() {
+fn full_disks_that_cost_the_quorum_are_repaired() {
     for seed in seeds(10) {
         let mut run = settled(3, 6, seed);
         for ordinal in 0..3 {
@@ -81,7 +80,7 @@ fn cramped(seed: u64) -> Run<'static> {
     run.world.approve_recovery();
     run.world.claims.get_mut(&1).unwrap().volume.needs = 12;
     run.turns(150);
-    assert!(run.world.object.status.recovery.is_some(), "seed {seed}");
+    assert!(run.world.memory().recovery.is_some(), "seed {seed}");
     run
 }
 
@@ -92,12 +91,12 @@ fn a_recovery_that_needs_room_gets_it() {
         let set = run.world.set.as_ref().unwrap().uid.clone();
         run.world.enlarge(12);
         let mut turns = 0;
-        while run.world.object.status.recovery.is_some() {
+        while run.world.memory().recovery.is_some() {
             run.turn();
             run.world.sleep(1);
             turns += 1;
             assert!(turns < 300, "seed {seed}");
-            // The StatefulSet is not made anew in the middle of it.
+            // The StatefulSet is not recreated in the middle of it.
             assert_eq!(run.world.set.as_ref().unwrap().uid, set, "seed {seed}");
         }
         settle(&mut run, &format!("seed {seed}"));
@@ -109,14 +108,14 @@ fn a_recovery_that_needs_room_gets_it() {
 fn trying(run: &mut Run<'_>) -> u32 {
     for _ in 0..200 {
         run.turn();
-        let trial = run.world.object.status.trial.clone();
+        let trial = run.world.memory().trial().cloned();
         let ordinal = trial.and_then(|trial| api::names::ordinal("db", &trial.member));
         let pod = ordinal.and_then(|ordinal| run.world.pods.get(&ordinal));
         if pod.is_some_and(|pod| pod.terminating) {
             return ordinal.unwrap();
         }
     }
-    panic!("nobody tries anything");
+    panic!("no member tries anything");
 }
 
 #[test]
@@ -129,12 +128,12 @@ fn a_recovery_that_begins_during_a_trial_calls_it_off() {
         let first = trying(&mut run);
         for ordinal in (0..3).filter(|n| *n != first).take(2) {
             run.world
-                .set_node(ordinal, NodeState::Silent(run.world.now));
+                .set_node(ordinal, NodeState::NotReady(run.world.now));
         }
         run.turns(usize::try_from(seed % 5).unwrap());
         run.world.sleep(20);
         run.world.approve_recovery();
-        // Whatever was written down, the survivor speaks.
+        // Whatever was recorded, the survivor speaks.
         run.settle_as(BOUND, &|decision: &Decision| {
             decision.reason == Reason::RolloutHalted
         })
@@ -244,7 +243,7 @@ fn unpullable(seed: u64) -> Run<'static> {
         run.world.set_node(ordinal, NodeState::Deleted);
     }
     run.turns(10);
-    // The image vanished from its registry since: whoever is made anew cannot pull it.
+    // The image vanished from its registry since: a pod that is recreated cannot pull it.
     run.world.set.as_mut().unwrap().template.bad = true;
     run.world.approve_recovery();
     run.turns(100);
@@ -252,17 +251,17 @@ fn unpullable(seed: u64) -> Run<'static> {
 }
 
 #[test]
-fn a_mended_image_reaches_a_recovery_whose_pods_cannot_start() {
+fn a_corrected_image_reaches_a_recovery_whose_pods_cannot_start() {
     for seed in seeds(10) {
         let what = format!("seed {seed}");
         let mut run = unpullable(seed);
-        assert!(run.world.object.status.recovery.is_some(), "{what}");
+        assert!(run.world.memory().recovery.is_some(), "{what}");
         assert!(run.world.pods.values().all(|pod| pod.template.bad));
         run.world.most_untried = 0;
         run.world.bad_edits.insert(1);
         run.world.edit(1);
         run.turns(100);
-        assert!(run.world.object.status.recovery.is_some(), "{what}");
+        assert!(run.world.memory().recovery.is_some(), "{what}");
         // What does not help either reaches one pod.
         let wrong: Vec<_> = run.world.pods.values().collect();
         let wrong = wrong.iter().filter(|pod| pod.template.hash != proven(&run));
@@ -275,7 +274,7 @@ fn a_mended_image_reaches_a_recovery_whose_pods_cannot_start() {
 }
 
 #[test]
-fn mended_resources_reach_the_survivor_that_could_not_go_on() {
+fn corrected_resources_reach_the_survivor_that_could_not_go_on() {
     for seed in seeds(10) {
         let what = format!("seed {seed}");
         let mut run = settled(3, 6, seed);

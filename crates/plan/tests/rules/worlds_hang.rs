@@ -6,7 +6,7 @@ use api::v1alpha1::status::HangIntent;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use plan::Step;
 use plan::events::decide_events;
-use plan::observed::{Process, format_id};
+use plan::observed::{Latched, Process, format_id};
 use plan::status::Outcome;
 use testkit::Run;
 use testkit::run::{Faults, killed_at_every_write};
@@ -29,7 +29,7 @@ fn pod(run: &Run<'_>, ordinal: u32) -> String {
     pod.map(|pod| pod.uid.clone()).unwrap_or_default()
 }
 
-/// Writes go on until whoever hangs is behind.
+/// Writes go on until the member that hangs is behind.
 fn fall_behind(run: &mut Run<'_>) {
     run.turns(20);
 }
@@ -48,7 +48,7 @@ fn a_member_that_hangs_is_restarted_and_stays_who_it_is() {
             settle(&mut run, &format!("{victim} of {size}, seed {seed}"));
             assert_eq!(run.world.healthy_voters(), voters(size));
             assert_ne!(pod(&run, victim), old, "seed {seed}");
-            assert_eq!(members(&run), before, "nobody was replaced: seed {seed}");
+            assert_eq!(members(&run), before, "a member was replaced: seed {seed}");
         }
     }
 }
@@ -89,19 +89,19 @@ fn a_person_is_told_what_its_disk_does_and_what_is_done() {
         let degraded = conditions.iter().find(|c| c.type_ == "Degraded");
         told.extend(degraded.map(|c| (c.reason.clone(), c.message.clone())));
     }
-    let disk = "db-1 does not keep up: it has ended no write to its disk since ";
+    let disk = "db-1 does not keep up: it has completed no disk write since ";
     for next in [
-        "if it stays so it is restarted once",
-        "it was restarted once at ",
+        "if this lasts, it is restarted once",
+        "it was restarted at ",
     ] {
         let found = told.iter().any(|(reason, text)| {
-            reason == "MemberHangs" && text.starts_with(disk) && text.contains(next)
+            reason == "MemberStalled" && text.starts_with(disk) && text.contains(next)
         });
-        assert!(found, "nobody said {next:?}: {told:?}");
+        assert!(found, "no condition says {next:?}: {told:?}");
     }
     for words in [
-        "restarted db-1, which did not keep up: it has ended no write to its disk since ",
-        "it hangs again after a restart: it has ended no write to its disk since ",
+        "restarted db-1, which did not keep up: it has completed no disk write since ",
+        "it stalls again after a restart: it has completed no disk write since ",
     ] {
         let found = events.iter().any(|text| text.contains(words));
         assert!(found, "no event says {words:?}: {events:?}");
@@ -114,14 +114,14 @@ fn what_was_tried_is_forgotten_when_it_has_helped() {
     run.world.hang(1, false);
     fall_behind(&mut run);
     settle(&mut run, "restarted");
-    assert_eq!(run.world.object.status.hung.len(), 1);
+    assert_eq!(run.world.memory().hung.len(), 1);
     run.world.sleep(600);
     settle(&mut run, "forgotten");
-    assert!(run.world.object.status.hung.is_empty());
+    assert!(run.world.memory().hung.is_empty());
 }
 
 #[test]
-fn whoever_took_its_place_is_not_replaced_for_the_same_at_once() {
+fn its_replacement_is_not_replaced_for_the_same_at_once() {
     for seed in seeds(10) {
         let mut run = settled(3, 6, seed);
         run.world.hang(1, true);
@@ -139,12 +139,12 @@ fn whoever_took_its_place_is_not_replaced_for_the_same_at_once() {
         run.verdict().unwrap();
         assert_eq!(members(&run), before, "seed {seed}");
         assert_eq!(pod(&run, 1), old, "seed {seed}");
-        assert!(run.reasons.contains_key(&Reason::MemberHangs));
+        assert!(run.reasons.contains_key(&Reason::MemberStalled));
     }
 }
 
 #[test]
-fn without_a_quorum_of_the_others_nobody_is_touched() {
+fn without_a_quorum_of_the_others_no_member_is_touched() {
     for seed in seeds(15) {
         for (size, hung) in [(1, vec![0]), (2, vec![1]), (3, vec![0, 2])] {
             let mut run = settled(size, 6, seed);
@@ -166,14 +166,14 @@ fn without_a_quorum_of_the_others_nobody_is_touched() {
 }
 
 #[test]
-fn nobody_is_touched_while_others_are_not_heard_of() {
+fn no_member_is_touched_while_others_do_not_respond() {
     for seed in seeds(10) {
         let mut run = settled(3, 6, seed);
         run.world.hang(1, true);
         fall_behind(&mut run);
         run.world.sleep(40);
         let seen = run.look();
-        // Before it is written down, before it is restarted, and before it is replaced.
+        // Before it is recorded, before it is restarted, and before it is replaced.
         for pod_uid in [None, Some(pod(&run, 1)), Some("an earlier pod".to_owned())] {
             let mut look = seen.clone();
             let member = look.observed.member_of(1).unwrap();
@@ -199,7 +199,7 @@ fn nobody_is_touched_while_others_are_not_heard_of() {
 }
 
 #[test]
-fn two_of_five_that_hang_are_mended_one_after_the_other() {
+fn two_of_five_that_hang_are_repaired_one_after_the_other() {
     for seed in seeds(15) {
         let mut run = settled(5, 6, seed);
         run.world.hang(1, true);
@@ -253,9 +253,9 @@ fn a_member_that_hangs_in_the_middle_of_a_change_keeps_nothing_from_ending() {
         run.world.hang(victim, seed % 8 < 4);
         fall_behind(&mut run);
         // Where it tries something new, that may be to blame, and a person decides.
-        let status = &run.world.object.status;
-        let proven = status.proven.as_ref().map(|proven| &proven.template);
-        let tries = status.trial.as_ref().is_some_and(|trial| {
+        let memory = run.world.memory();
+        let proven = memory.proven.as_ref().map(|proven| &proven.template);
+        let tries = memory.trial().is_some_and(|trial| {
             trial.member == format!("db-{victim}") && proven != Some(&trial.template)
         });
         if tries {
@@ -268,9 +268,9 @@ fn a_member_that_hangs_in_the_middle_of_a_change_keeps_nothing_from_ending() {
 }
 
 /// Turns until the status says so.
-fn until(run: &mut Run<'_>, what: &str, holds: &dyn Fn(&api::EtcdClusterStatus) -> bool) {
+fn until(run: &mut Run<'_>, what: &str, holds: &dyn Fn(&Latched) -> bool) {
     for _ in 0..BOUND {
-        if holds(&run.world.object.status) {
+        if holds(&run.world.memory()) {
             return;
         }
         run.turn();
@@ -287,9 +287,7 @@ fn a_member_that_hangs_while_the_logs_are_renewed_is_restarted() {
             run.world.upgrade(6);
             settle(&mut run, &what);
             run.world.upgrade(7);
-            until(&mut run, &what, &|status| {
-                status.renewing_logs == Some(true)
-            });
+            until(&mut run, &what, &Latched::is_renewing);
             let victim = u32::try_from(seed % 3).unwrap();
             run.world.hang(victim, false);
             if taken_back {
@@ -300,7 +298,7 @@ fn a_member_that_hangs_while_the_logs_are_renewed_is_restarted() {
             assert!(run.world.hung().is_empty(), "{what}");
             let minor = if taken_back { 6 } else { 7 };
             assert!(run.world.minors().iter().all(|runs| *runs == minor));
-            assert_eq!(run.world.object.status.renewing_logs, None, "{what}");
+            assert!(!run.world.memory().is_renewing(), "{what}");
         }
     }
 }
@@ -313,12 +311,10 @@ fn a_renewal_that_is_no_longer_asked_for_is_forgotten() {
         run.world.upgrade(6);
         settle(&mut run, &what);
         run.world.upgrade(7);
-        until(&mut run, &what, &|status| {
-            status.renewing_logs == Some(true)
-        });
+        until(&mut run, &what, &Latched::is_renewing);
         run.world.upgrade(6);
         settle(&mut run, &what);
-        assert_eq!(run.world.object.status.renewing_logs, None, "{what}");
+        assert!(!run.world.memory().is_renewing(), "{what}");
     }
 }
 
@@ -333,20 +329,19 @@ fn a_member_that_hangs_while_another_is_to_be_defragmented_is_restarted() {
             settle(&mut run, &what);
             let id = *run.world.clusters.first_key_value().unwrap().0;
             run.world.write(id, 5000);
-            until(&mut run, &what, &|status| status.defragmenting.is_some());
-            let status = &run.world.object.status;
-            let name = status.defragmenting.clone().unwrap();
+            until(&mut run, &what, &|memory| memory.defragmenting().is_some());
+            let name = run.world.memory().defragmenting().cloned().unwrap();
             let chosen = api::names::ordinal("db", &name).unwrap();
             let victim = if itself { chosen } else { (chosen + 1) % 3 };
             run.world.hang(victim, false);
-            // Where etcd takes no writes nobody falls behind, and a hang shows by the reads only.
+            // Where etcd takes no writes no member falls behind, and a hang shows by the reads only.
             for _ in 0..60 {
                 run.turn();
                 run.world.sleep(1);
             }
             settle(&mut run, &what);
             assert!(run.world.hung().is_empty(), "{what}");
-            assert_eq!(run.world.object.status.defragmenting, None, "{what}");
+            assert_eq!(run.world.memory().disturbance, None, "{what}");
             assert!(run.world.upkeep.alarms.is_empty(), "{what}");
         }
     }

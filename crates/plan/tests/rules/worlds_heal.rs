@@ -40,7 +40,7 @@ fn a_member_whose_node_is_gone_comes_back_on_another() {
                 let after = members(&run);
                 let same = after.iter().filter(|id| before.contains(id)).count();
                 assert_eq!(same, voters(size) - 1, "one and only one was replaced");
-                assert!(run.world.object.status.retiring.is_empty());
+                assert!(run.world.memory().retiring.is_empty());
             }
         }
     }
@@ -95,14 +95,14 @@ fn a_silent_node_is_waited_for_and_no_longer_than_that() {
         assert_ne!(members(&run), before, "seed {seed}");
         // Back too late: nothing of it is used again.
         let node = run.world.nodes.keys().next().unwrap().clone();
-        run.world.nodes.insert(node, NodeState::Fine);
+        run.world.nodes.insert(node, NodeState::Ready);
         settle(&mut run, &format!("back too late, seed {seed}"));
         assert_eq!(run.world.clusters.len(), 1);
     }
 }
 
 #[test]
-fn without_a_quorum_of_the_others_nobody_is_replaced() {
+fn without_a_quorum_of_the_others_no_member_is_replaced() {
     for seed in seeds(20) {
         for (size, gone) in [(1, vec![0]), (3, vec![0, 2]), (5, vec![0, 1, 4])] {
             let mut run = settled(size, 6, seed);
@@ -188,7 +188,7 @@ fn joining(minor: u8, seed: u64) -> Run<'static> {
     run.world.make_sluggish(1);
     for _ in 0..BOUND {
         run.turn();
-        if !run.world.object.status.learners.is_empty() {
+        if !run.world.memory().learners.is_empty() {
             break;
         }
     }
@@ -202,11 +202,11 @@ fn a_learner_that_never_serves_is_given_up_after_a_while() {
             let mut run = joining(minor, seed);
             run.turns(200);
             let look = run.world.look_around(&Blind::default());
-            assert!(plan::cluster::is_awaited(&look.observed), "nobody to nudge");
+            assert!(plan::cluster::is_awaited(&look.observed), "no pod to nudge");
             let what = format!("3.{minor}, seed {seed}");
             assert!(run.world.healthy_voters() < 3, "{what}");
-            // Nobody is given up so soon.
-            assert!(run.world.object.status.retiring.is_empty(), "{what}");
+            // No member is given up so soon.
+            assert!(run.world.memory().retiring.is_empty(), "{what}");
             run.world.sleep(LONG);
             settle(&mut run, &what);
             assert_eq!(run.world.healthy_voters(), 3, "{what}");
@@ -224,12 +224,13 @@ fn a_learner_that_never_serves_does_not_keep_others_from_being_repaired() {
         for _ in 0..BOUND {
             run.turn();
             let fresh = run.world.claims.get(&0).map(|claim| claim.uid.clone());
-            let replaced = run.world.object.status.retiring.iter();
+            let retiring = run.world.memory().retiring;
+            let replaced = retiring.iter();
             let mut old = replaced.map(|intent| intent.claim_uid.clone());
             if fresh.is_some_and(|uid| old.all(|old| old != uid)) {
                 run.world.make_sluggish(0);
             }
-            if !run.world.object.status.learners.is_empty() {
+            if !run.world.memory().learners.is_empty() {
                 break;
             }
         }
@@ -260,8 +261,8 @@ fn a_stranger_is_reported_left_alone_and_not_counted_on() {
             assert_eq!(members(&run).len(), 4, "{what}");
             let conditions = run.world.object.status.conditions.iter();
             let mut told = conditions.filter(|condition| condition.type_ == "Degraded");
-            assert!(told.any(|c| c.reason == "StrangeMember"), "{what}");
-            // As a voter it would have to agree to a removal; otherwise it is in nobody's way.
+            assert!(told.any(|c| c.reason == "UnmanagedMember"), "{what}");
+            // As a voter it would have to agree to a removal; otherwise it is harmless.
             run.world.empty_volume(1);
             run.turns(200);
             let replaced = before.iter().any(|id| !members(&run).contains(id));
@@ -279,7 +280,7 @@ fn data_that_goes_bad_while_a_change_is_tried_on_it_is_no_fault_of_the_change() 
             run.world.edit(2);
             let trial = (0..BOUND).find_map(|_| {
                 run.turn();
-                run.world.object.status.trial.clone()
+                run.world.memory().trial().cloned()
             });
             run.turns(later);
             let member = trial.map(|trial| trial.member).unwrap_or_default();
@@ -306,7 +307,7 @@ fn a_cluster_that_lost_two_of_five_can_be_made_smaller() {
     }
 }
 
-/// `etcdctl member remove`, by somebody who is not the operator.
+/// `etcdctl member remove`, not by the operator.
 fn removed_by_hand(run: &mut Run<'_>, victim: usize) -> u64 {
     let cluster = run.world.clusters.keys().next().copied().unwrap_or(0);
     let member = members(run).get(victim).copied().unwrap_or(0);
@@ -316,7 +317,7 @@ fn removed_by_hand(run: &mut Run<'_>, victim: usize) -> u64 {
 }
 
 #[test]
-fn a_member_that_somebody_else_removed_joins_anew() {
+fn a_member_that_was_removed_by_hand_joins_again() {
     for seed in seeds(15) {
         for (size, minor) in [(3, 5), (3, 6), (5, 7)] {
             let mut run = settled(size, minor, seed);
@@ -330,7 +331,7 @@ fn a_member_that_somebody_else_removed_joins_anew() {
 }
 
 #[test]
-fn joining_anew_after_somebody_else_removed_it_survives_every_fault() {
+fn joining_again_after_a_removal_by_hand_survives_every_fault() {
     for seed in seeds(15) {
         let mut run = settled(3, 6, seed);
         removed_by_hand(&mut run, usize::try_from(seed % 3).unwrap());
@@ -359,13 +360,13 @@ fn a_voter_that_vanished_is_remembered_until_its_agent_knows() {
     } = run.world.look_around(&Blind::default());
     assert!(observed.vanished().next().is_some());
     let decision = plan::decide(&observed);
-    assert!(!matches!(decision.step, Step::TellRemoved { .. }));
+    assert!(!matches!(decision.step, Step::MarkRemoved { .. }));
     let status = decide_status(&observed, &decision, &Outcome::Done, &status);
-    let voters = status.map(|status| status.voters).unwrap();
+    let voters = plan::status::latched(&status.unwrap()).voters;
     assert!(voters.iter().any(|known| known.member_id == member));
 }
 
-/// Somebody gave it another address: it is still a member, and its data is its own.
+/// It was given another address by hand: it is still a member, and its data is its own.
 #[test]
 fn a_voter_with_another_address_has_not_vanished() {
     let mut run = settled(3, 6, 3);
@@ -381,11 +382,12 @@ fn a_voter_with_another_address_has_not_vanished() {
     }
 }
 
-/// Another member has its place by now: what is known of the former one is of no use to anybody.
+/// Another member has its place by now: what is known of the former one is of no use any more.
 #[test]
 fn a_voter_whose_place_is_taken_has_not_vanished() {
     let mut run = settled(3, 6, 3);
-    run.world.object.status.voters.push(KnownVoter {
+    let memory = run.world.object.status.memory.as_mut().unwrap();
+    memory.voters.push(KnownVoter {
         member: "db-1".to_owned(),
         member_id: "beef".to_owned(),
         index: None,
@@ -396,7 +398,7 @@ fn a_voter_whose_place_is_taken_has_not_vanished() {
     assert_eq!(observed.vanished().count(), 0);
 }
 
-/// Members of a cluster whose nodes are gone, with a list from before, and one that is written down to leave.
+/// Members of a cluster whose nodes are gone, with a list from before, and one that is recorded to leave.
 fn shrinking(size: u32, gone: &[u32], leaver: u32) -> (Observed, Step) {
     let mut run = settled(size, 6, 3);
     run.world.resize(3);

@@ -64,7 +64,8 @@ fn a_wiped_status_gives_more_time_and_not_less() {
         run.world.empty_volume(1);
         for _ in 0..4 {
             pass(&mut run, 100);
-            run.world.object.status.learners.clear();
+            let memory = run.world.object.status.memory.as_mut().unwrap();
+            memory.admissions.learners.clear();
             run.world.object.revision += 1;
         }
         pass(&mut run, 200);
@@ -87,7 +88,7 @@ fn a_joiner_without_progress_is_replaced_after_its_time_and_no_sooner() {
             run.world.make_sluggish(1);
             run.world.empty_volume(1);
             run.turns(60);
-            assert!(!run.world.object.status.learners.is_empty(), "{what}");
+            assert!(!run.world.memory().learners.is_empty(), "{what}");
             let before = added(&run);
             let most = patience.unwrap_or(600);
             pass(&mut run, most - 55);

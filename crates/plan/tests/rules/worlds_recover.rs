@@ -47,7 +47,7 @@ fn nothing_is_touched_before_a_person_says_so() {
             run.turns(200);
             run.verdict().unwrap();
             assert_eq!(run.world.clusters.len(), 1);
-            assert!(run.world.object.status.recovery.is_none());
+            assert!(run.world.memory().recovery.is_none());
             assert!(
                 run.reasons.contains_key(&Reason::QuorumLost),
                 "{:?}",
@@ -58,7 +58,7 @@ fn nothing_is_touched_before_a_person_says_so() {
 }
 
 #[test]
-fn on_a_persons_word_the_longest_log_lives_on() {
+fn on_request_the_longest_log_is_continued() {
     for seed in seeds(20) {
         for (size, gone) in [(3, vec![0, 2]), (3, vec![1, 2]), (5, vec![0, 1, 4])] {
             let mut run = stricken(size, seed, &gone);
@@ -76,7 +76,7 @@ fn on_a_persons_word_the_longest_log_lives_on() {
             assert_eq!(run.world.clusters.len(), 2, "{what}");
             let now = run.world.clusters.values().next_back().unwrap();
             assert!(now.acknowledged >= best, "{what}");
-            assert!(run.world.object.status.recovery.is_none(), "{what}");
+            assert!(run.world.memory().recovery.is_none(), "{what}");
         }
     }
 }
@@ -109,7 +109,7 @@ fn slow_start(look: &Observed) -> Observed {
     for pod in pods.filter(|pod| pod.held().is_none()) {
         pod.process = Process::Starting;
     }
-    observed.cluster.dark_since = Some(observed.now - jiff::SignedDuration::from_secs(600));
+    observed.cluster.unavailable_since = Some(observed.now - jiff::SignedDuration::from_secs(600));
     observed.cluster.recover = None;
     if let Ok(intent) = &mut observed.cluster.intent {
         intent.on_quorum_loss = OnQuorumLoss::FromSurvivor;
@@ -118,7 +118,7 @@ fn slow_start(look: &Observed) -> Observed {
 }
 
 #[test]
-fn whoever_never_voted_is_no_proof_of_anything() {
+fn a_member_that_never_voted_proves_nothing() {
     let mut run = settled(1, 6, 3);
     run.world.resize(3);
     let mut seen = 0;
@@ -131,18 +131,18 @@ fn whoever_never_voted_is_no_proof_of_anything() {
             let decision = plan::decide(&observed);
             assert_ne!(decision.reason, Reason::Recovering, "{}", decision.why);
             assert_ne!(decision.reason, Reason::QuorumLost, "{}", decision.why);
-            // Where nobody wrote down who votes, it would look like that.
+            // Where the voters were never recorded, it would look like that.
             let mut forgotten = observed;
             forgotten.cluster.latched.voters = Vec::new();
             assert_eq!(plan::decide(&forgotten).reason, Reason::Recovering);
         }
         run.turn();
     }
-    assert!(seen > 0, "nobody waited");
+    assert!(seen > 0, "no pod waited");
 }
 
 #[test]
-fn claims_that_were_kept_of_members_that_left_keep_nobody_waiting() {
+fn retained_claims_of_members_that_left_hold_up_no_recovery() {
     for seed in seeds(10) {
         let mut run = settled(5, 6, seed);
         run.world.object.when_scaled = Retention::Retain;
@@ -178,7 +178,7 @@ fn a_word_that_was_given_too_early_turns_no_election_into_a_recovery() {
         run.world.approve_recovery();
         run.turns(50);
         for _ in 0..4 {
-            // Everybody is away for a moment, and nobody can be asked for longer.
+            // Every member is away for a moment, and for longer none can be asked.
             for ordinal in 0..3 {
                 run.world.crash(ordinal);
             }
@@ -234,7 +234,7 @@ fn volumes_that_are_empty_are_proof_as_well() {
 }
 
 #[test]
-fn where_nothing_is_left_nothing_begins_anew() {
+fn where_nothing_is_left_nothing_begins_again() {
     for seed in seeds(20) {
         let mut run = stricken(3, seed, &[]);
         run.world.object.on_quorum_loss = OnQuorumLoss::FromSurvivor;
@@ -249,16 +249,16 @@ fn where_nothing_is_left_nothing_begins_anew() {
     }
 }
 
-/// Whoever was written down to go on.
+/// The member that was recorded to go on.
 fn chosen(run: &Run<'_>) -> Option<u32> {
-    let recovery = run.world.object.status.recovery.as_ref()?;
+    let recovery = run.world.memory().recovery?;
     api::names::ordinal("db", &recovery.survivor.as_ref()?.member)
 }
 
 #[test]
 fn where_the_chosen_one_is_lost_the_next_is_chosen() {
     for seed in seeds(20) {
-        // Between its being chosen and its founding anything may be.
+        // Anything may happen between the choice of the survivor and its bootstrap.
         for later in 0..6 {
             let mut run = stricken(5, seed, &[0, 1, 4]);
             run.turns(10);
@@ -270,7 +270,7 @@ fn where_the_chosen_one_is_lost_the_next_is_chosen() {
             });
             let first = first.unwrap();
             run.turns(later);
-            if run.world.object.status.recovery.is_none() {
+            if run.world.memory().recovery.is_none() {
                 // Over: whatever happens now happens to another cluster.
                 continue;
             }
@@ -372,11 +372,11 @@ fn members_that_return_too_late_are_no_second_cluster() {
         let turns = run.world.rng.below(60);
         run.turns(usize::try_from(turns).unwrap());
         for ordinal in [0, 2] {
-            run.world.set_node(ordinal, NodeState::Fine);
+            run.world.set_node(ordinal, NodeState::Ready);
         }
         let nodes: Vec<String> = run.world.nodes.keys().cloned().collect();
         for node in nodes {
-            run.world.nodes.insert(node, NodeState::Fine);
+            run.world.nodes.insert(node, NodeState::Ready);
         }
         run.world.quiet = false;
         settle(&mut run, &format!("seed {seed}"));
@@ -384,27 +384,27 @@ fn members_that_return_too_late_are_no_second_cluster() {
     }
 }
 
-/// Nodes fall silent, a person gives the word, somebody wipes the status, and the nodes come back.
+/// Nodes become `NotReady`, a user asks for the recovery, the status is wiped, and the nodes come back.
 #[test]
-fn a_status_that_is_wiped_after_the_fence_brings_nothing_back_to_life() {
+fn a_status_that_is_wiped_after_the_fence_restarts_no_fenced_data() {
     for seed in seeds(3) {
         for turns in 0..60 {
             let mut run = settled(5, 6, seed);
             run.world.quiet = true;
             let since = run.world.now;
             for ordinal in [0, 1, 2] {
-                run.world.set_node(ordinal, NodeState::Silent(since));
+                run.world.set_node(ordinal, NodeState::NotReady(since));
             }
             run.turns(10);
             run.world.sleep(60);
             run.world.approve_recovery();
             run.turns(turns);
-            let fenced = run.world.object.status.fence.is_some();
+            let fenced = run.world.memory().fence.is_some();
             run.world.wipe_status();
             run.turns(5);
             let nodes: Vec<String> = run.world.nodes.keys().cloned().collect();
             for node in nodes {
-                run.world.nodes.insert(node, NodeState::Fine);
+                run.world.nodes.insert(node, NodeState::Ready);
             }
             for ordinal in 0..5 {
                 run.world.delete_pod(ordinal);
@@ -413,8 +413,8 @@ fn a_status_that_is_wiped_after_the_fence_brings_nothing_back_to_life() {
             let what = format!("after {turns} turns, seed {seed}, fenced {fenced}");
             assert_eq!(run.verdict(), Ok(()), "{what}");
             let serving = run.world.live().filter(|(_, process)| process.serving);
-            let lives: BTreeSet<u64> = serving.map(|(_, process)| process.cluster).collect();
-            assert!(lives.len() <= 1, "{what}: {lives:x?}");
+            let clusters: BTreeSet<u64> = serving.map(|(_, process)| process.cluster).collect();
+            assert!(clusters.len() <= 1, "{what}: {clusters:x?}");
         }
     }
 }

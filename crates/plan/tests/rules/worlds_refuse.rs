@@ -43,7 +43,7 @@ fn refuse(run: &mut Run<'_>, object: &'static str, how: How) {
     run.turns(40);
 }
 
-/// Whoever has what the refused object is for still votes.
+/// A member that has what the refused object is for still votes.
 fn heals(run: &mut Run<'_>, what: &str) {
     settle_all_but(run, what);
     assert!(run.world.healthy_voters() >= 3, "{what}");
@@ -159,7 +159,7 @@ fn whatever_is_refused_but_the_statefulset_a_lost_quorum_is_recovered() {
     }
 }
 
-/// The template of a rollout is refused: nobody waits for it, and it is tried again when it may be.
+/// The template of a rollout is refused: nothing waits for it, and it is tried again when it may be.
 #[test]
 fn a_template_that_is_refused_holds_up_no_repair() {
     for seed in seeds(5) {
@@ -179,7 +179,8 @@ fn a_template_that_is_refused_holds_up_no_repair() {
     }
 }
 
-/// A policy against smaller StatefulSets: members leave, and what they leave behind keeps nobody from being healed.
+/// A policy against smaller StatefulSets: members leave, and what they leave behind keeps no member from being
+/// repaired.
 #[test]
 fn a_shrink_that_is_refused_holds_up_no_repair() {
     for seed in seeds(5) {
@@ -197,7 +198,7 @@ fn a_shrink_that_is_refused_holds_up_no_repair() {
     }
 }
 
-/// Nothing is left to do but what a person must mend.
+/// Nothing is left to do but what a user must correct.
 fn settle_invalid(run: &mut Run<'_>, what: &str) {
     let told = |decision: &Decision| decision.reason == Reason::InvalidSpec;
     if let Err(why) = run.settle_as(BOUND, &told) {
@@ -269,7 +270,7 @@ fn nothing_is_formed_from_a_spec_that_makes_no_sense() {
     settle_invalid(&mut run, "unformed");
     assert!(run.world.pods.is_empty() && run.world.set.is_none());
     run.world.spoil_spec(false);
-    settle(&mut run, "mended");
+    settle(&mut run, "corrected");
 }
 
 /// Everything goes wrong at once, and the API server takes some writes and others not; when that ends, all is well.
@@ -291,7 +292,7 @@ fn whatever_is_refused_for_a_while_the_world_settles_when_that_ends() {
             let size = usize::try_from(run.world.object.size).unwrap();
             settle(&mut run, &what);
             assert_eq!(run.world.healthy_voters(), size, "{what}");
-            assert!(run.world.object.status.trial.is_none(), "{what}");
+            assert!(run.world.memory().trial().is_none(), "{what}");
         }
     }
 }

@@ -175,8 +175,9 @@ fn where_most_were_exchanged_they_are_waited_for_until_a_person_decides() {
 
 /// The lowest index below which a voter's log counts as rolled back.
 fn lowest_floor(run: &Run<'_>) -> i64 {
-    let voters = run.world.object.status.voters.iter();
+    let voters = run.world.memory().voters;
     voters
+        .iter()
         .map(|voter| voter.index.unwrap_or(0))
         .min()
         .unwrap_or(0)
@@ -192,6 +193,8 @@ fn a_claim_that_is_kept_does_not_end_the_protection() {
         assert_eq!(run.world.claims.len(), 5, "seed {seed}");
         let id = run.world.clusters.keys().next().copied().unwrap_or(0);
         run.world.write(id, 5000);
+        // Indexes are not recorded more often.
+        run.world.sleep(600);
         run.turns(20);
         settle(&mut run, &format!("seed {seed}"));
         assert!(lowest_floor(&run) > 4000, "seed {seed}");
@@ -220,5 +223,29 @@ fn a_pod_made_again_before_its_new_member_joins_does_not_start_on_removed_data()
         settle(&mut run, &format!("seed {seed}"));
         assert_eq!(replaced(&before, &run), 1, "seed {seed}");
         assert_eq!(run.world.healthy_voters(), 3, "seed {seed}");
+    }
+}
+
+/// Each of them costs a write of the StatefulSet.
+#[test]
+fn indexes_are_recorded_at_most_every_ten_minutes_unless_a_voter_comes() {
+    for seed in seeds(3) {
+        let mut run = settled(1, 6, seed);
+        let id = run.world.clusters.keys().next().copied().unwrap();
+        let floors = |run: &Run<'_>| run.world.set.as_ref().unwrap().template.floors.clone();
+        let (mut last, mut times) = (floors(&run), 0);
+        for _ in 0..30 {
+            run.world.write(id, 1000);
+            run.turns(10);
+            run.world.sleep(58);
+            times += usize::from(floors(&run) != last);
+            last = floors(&run);
+        }
+        assert!((2..=4).contains(&times), "{times}, seed {seed}");
+        assert!(last.values().all(|floor| *floor > 10_000), "{last:?}");
+        // One that comes waits for nothing.
+        run.world.resize(3);
+        settle(&mut run, "grown");
+        assert_eq!(floors(&run).len(), 3, "seed {seed}");
     }
 }

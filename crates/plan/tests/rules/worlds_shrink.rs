@@ -114,7 +114,7 @@ fn an_object_created_anew_smaller_resumes_and_shrinks() {
     for seed in seeds(10) {
         let mut run = settled(3, 6, seed);
         let acknowledged = run.world.clusters.values().next().unwrap().acknowledged;
-        run.world.create_anew(1);
+        run.world.create_again(1);
         settle(&mut run, &format!("seed {seed}"));
         let cluster = run.world.clusters.values().next().unwrap();
         assert!(cluster.acknowledged >= acknowledged && run.world.clusters.len() == 1);

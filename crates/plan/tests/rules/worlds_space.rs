@@ -61,8 +61,8 @@ fn a_database_at_its_quota_gets_room_by_itself() {
             // Writes are taken again.
             run.turns(20);
             assert!(acknowledged(&run) > before, "seed {seed}");
-            let status = &run.world.object.status;
-            assert!(status.compacted_revision.is_some() && status.defragmenting.is_none());
+            let memory = run.world.memory();
+            assert!(memory.compacted.is_some() && memory.disturbance.is_none());
         }
     }
 }
@@ -71,7 +71,7 @@ fn a_database_at_its_quota_gets_room_by_itself() {
 fn a_database_near_its_quota_gets_room_before_etcd_complains() {
     for seed in seeds(15) {
         let mut run = filled(3, 6, seed, 3800);
-        // Whoever is behind must have what is kept before the rest is forgotten.
+        // A member that is behind must have what is kept before the rest is compacted.
         run.turns(30);
         settle(&mut run, &format!("seed {seed}"));
         assert!(!run.world.upkeep.defragmented.is_empty(), "seed {seed}");
@@ -155,13 +155,13 @@ fn room_is_made_in_the_middle_of_every_change() {
 }
 
 #[test]
-fn files_that_are_mostly_empty_are_written_anew() {
+fn files_that_are_mostly_empty_are_written_again() {
     for seed in seeds(15) {
         for size in [1, 3, 5] {
             let mut run = fragmented(size, seed);
             settle(&mut run, &format!("size {size}, seed {seed}"));
-            let everybody = members(&run);
-            for id in &everybody {
+            let all = members(&run);
+            for id in &all {
                 assert!(run.world.file(*id) < 100 * MIB, "size {size}, seed {seed}");
             }
         }
@@ -303,7 +303,7 @@ fn without_a_majority_that_agrees_nothing_is_touched() {
             run.world.raise_corrupt(0);
             let claims: Vec<String> = run.world.claims.values().map(|c| c.uid.clone()).collect();
             let refused = |decision: &Decision| {
-                (&decision.step, decision.reason) == (&Step::Refuse, Reason::DataDiffers)
+                (&decision.step, decision.reason) == (&Step::Refuse, Reason::DataInconsistent)
             };
             run.settle_as(BOUND, &refused).unwrap();
             run.faults = Faults::ALL;

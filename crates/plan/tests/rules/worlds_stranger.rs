@@ -53,7 +53,7 @@ fn who_answers_at_a_stale_address_costs_no_member() {
     }
 }
 
-/// Nothing of it is written down, least of all the ID of the other cluster.
+/// Nothing of it is recorded, least of all the ID of the other cluster.
 #[test]
 fn a_cluster_that_begins_takes_no_other_for_itself() {
     for seed in seeds(10) {
@@ -85,15 +85,15 @@ fn the_condition_says_who_answers_instead() {
         assert!(matches!(decision.step, Step::Wait), "{decision:?}");
         let status = decide_status(&look.observed, &decision, &Outcome::Done, &look.status);
         let text = format!("{decision:?} {status:?}");
-        let told = format!("does not answer: at its address {who}");
+        let told = format!("does not respond: at its address {who}");
         assert!(text.contains(&told), "{told} in {text}");
-        assert!(!text.contains("two clusters"), "{text}");
+        assert!(!text.contains("two etcd clusters"), "{text}");
     }
 }
 
-/// Without a quorum nobody gives a list; those that answer are known all the same.
+/// Without a quorum no member gives a list; those that answer are known all the same.
 #[test]
-fn members_are_known_where_nobody_gives_a_list() {
+fn members_are_known_where_no_member_gives_a_list() {
     let mut run = settled(3, 6, 1);
     run.world.freeze(1, true);
     run.world.freeze(2, true);
@@ -101,7 +101,7 @@ fn members_are_known_where_nobody_gives_a_list() {
     let seen = look(&run).observed;
     assert!(seen.etcd.members.is_none());
     assert!(seen.pods[&0].serving().is_some());
-    // Nor where nothing is written down of them.
+    // Nor where nothing is recorded of them.
     run.world.object.status = api::EtcdClusterStatus::default();
     assert!(look(&run).observed.pods[&0].serving().is_some());
     run.world.astray.insert(0, Stray::serving());
@@ -109,7 +109,7 @@ fn members_are_known_where_nobody_gives_a_list() {
     assert_eq!(seen.pods[&0].process, Process::Unknown);
 }
 
-/// Whoever puts it there: the check before the act looks whose report it is.
+/// Wherever it comes from: the check before the act looks whose report it is.
 #[test]
 fn no_step_rests_on_the_report_of_another_pod() {
     let run = settled(3, 6, 1);

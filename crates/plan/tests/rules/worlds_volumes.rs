@@ -7,7 +7,7 @@ use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
 
 #[test]
-fn a_cluster_stopped_under_delete_begins_a_new_life() {
+fn a_cluster_stopped_under_delete_begins_a_new_incarnation() {
     for seed in seeds(10) {
         let mut run = settled(3, 6, seed);
         run.world.object.when_stopped = Retention::Delete;
@@ -15,8 +15,8 @@ fn a_cluster_stopped_under_delete_begins_a_new_life() {
         settle(&mut run, "stopping");
         assert!(run.world.claims.is_empty() && run.world.pods.is_empty());
         run.world.resize(3);
-        settle(&mut run, "starting anew");
-        assert_eq!(run.world.object.status.incarnation, Some(2));
+        settle(&mut run, "starting over");
+        assert_eq!(run.world.memory().incarnation, 2);
         assert_eq!(run.world.clusters.len(), 2);
     }
 }
@@ -51,12 +51,11 @@ fn a_volume_kept_after_scaling_in_is_used_again_but_its_data_is_not() {
 /// Every volume, the claim template and etcd's quota have followed.
 fn has_grown(run: &Run<'_>, gib: u64) -> bool {
     let claims = run.world.claims.values();
-    let status = &run.world.object.status;
     claims
         .map(|claim| claim.capacity)
         .all(|capacity| capacity == gib)
         && run.world.set.as_ref().is_some_and(|set| set.storage == gib)
-        && status.storage_bytes == i64::try_from(gib << 30).ok()
+        && run.world.memory().storage == Some(gib << 30)
 }
 
 #[test]
@@ -107,7 +106,7 @@ fn volumes_that_cannot_grow_are_refused_and_everything_goes_on() {
     let mut run = settled(3, 6, 1);
     run.world.expandable = false;
     run.world.enlarge(15);
-    run.settle_as(BOUND, &|decision| decision.reason == Reason::Refused)
+    run.settle_as(BOUND, &|decision| decision.reason == Reason::ChangeRefused)
         .unwrap();
     assert_eq!(run.world.healthy_voters(), 3);
     // A smaller wish is no wish: nothing ever shrinks.

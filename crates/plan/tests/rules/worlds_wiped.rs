@@ -1,5 +1,5 @@
-//! Stories of memories that are lost: the status is wiped, an older one is restored, or the object comes back under
-//! another UID, at any moment. Nothing is destroyed for it, nobody is told to destroy anything, and it settles again.
+//! Stories of memories that are lost: the status is wiped, an older one is restored, edited, or in the fields of another release, or the object
+//! comes back under another UID, at any moment. Nothing is destroyed for it, no condition advises to destroy anything, and it settles again.
 #![expect(
     clippy::panic,
     clippy::unwrap_used,
@@ -13,6 +13,8 @@ use plan::{Decision, Observed, Step};
 use testkit::story::{BOUND, seeds, settle, settled};
 use testkit::{Run, World};
 
+use crate::memory::{edit, former};
+
 /// What happens to the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Harm {
@@ -22,9 +24,13 @@ enum Harm {
     Older,
     /// The object is deleted and restored with its status, under another UID.
     OtherObject,
+    /// The operator is rolled back: it does not know the key that the memory stands under, and finds none of its own.
+    RolledBack,
+    /// The operator is upgraded: the memory stands in the fields of the release before.
+    Upgraded,
+    /// A person edits the memory.
+    Edited,
 }
-
-const HARMS: [Harm; 3] = [Harm::Wiped, Harm::Older, Harm::OtherObject];
 
 /// What happens to the cluster meanwhile.
 const STORIES: [&str; 9] = [
@@ -73,7 +79,7 @@ fn begin(story: &str, seed: u64) -> World {
         }
         "resume" => {
             let mut run = settled(3, 6, seed);
-            run.world.create_anew(3);
+            run.world.create_again(3);
             run.world
         }
         other => panic!("{other} is no story"),
@@ -99,7 +105,7 @@ fn is_end(decision: &Decision) -> bool {
 fn is_left_to_a_person(story: &str, harm: Harm, decision: &Decision) -> bool {
     let gone = matches!(story, "recover" | "replace") && harm == Harm::OtherObject;
     let waits = matches!(decision.step, Step::Wait | Step::Refuse);
-    gone && waits && matches!(decision.reason, Reason::VolumeHeld | Reason::Resuming)
+    gone && waits && matches!(decision.reason, Reason::VolumeRejected | Reason::Resuming)
 }
 
 fn play(story: &str, harm: Harm, seed: u64, turns: usize) -> bool {
@@ -117,6 +123,16 @@ fn play(story: &str, harm: Harm, seed: u64, turns: usize) -> bool {
         Harm::Wiped => run.world.wipe_status(),
         Harm::Older => run.world.restore_status(older),
         Harm::OtherObject => run.world.restore_object(),
+        Harm::RolledBack => {
+            let mut status = run.world.object.status.clone();
+            status.memory = None;
+            run.world.restore_status(status);
+        }
+        Harm::Upgraded => {
+            let status = former(&run.world.object.status);
+            run.world.restore_status(status);
+        }
+        Harm::Edited => edit(&mut run.world, turns / 2 + usize::try_from(seed).unwrap()),
     }
     let end = |decision: &Decision| is_end(decision) || is_left_to_a_person(story, harm, decision);
     if let Err(why) = run.settle_as(BOUND, &end) {
@@ -143,21 +159,36 @@ fn at_every_point(harm: Harm) {
 
 #[test]
 fn a_status_wiped_at_any_moment_destroys_nothing() {
-    at_every_point(HARMS[0]);
+    at_every_point(Harm::Wiped);
 }
 
 #[test]
 fn an_older_status_restored_at_any_moment_destroys_nothing() {
-    at_every_point(HARMS[1]);
+    at_every_point(Harm::Older);
 }
 
 #[test]
 fn an_object_restored_under_another_uid_at_any_moment_destroys_nothing() {
-    at_every_point(HARMS[2]);
+    at_every_point(Harm::OtherObject);
 }
 
 #[test]
-fn without_status_and_client_service_an_empty_volume_founds_nothing_beside_data() {
+fn an_operator_rolled_back_at_any_moment_destroys_nothing() {
+    at_every_point(Harm::RolledBack);
+}
+
+#[test]
+fn an_operator_upgraded_at_any_moment_destroys_nothing() {
+    at_every_point(Harm::Upgraded);
+}
+
+#[test]
+fn a_memory_edited_at_any_moment_destroys_nothing() {
+    at_every_point(Harm::Edited);
+}
+
+#[test]
+fn without_status_and_client_service_an_empty_volume_bootstraps_nothing_beside_data() {
     for seed in seeds(20) {
         let mut run = settled(3, 6, seed);
         run.world.freeze(0, true);
@@ -184,16 +215,16 @@ fn a_wiped_status_does_not_forget_how_often_the_data_started_over() {
         settle(&mut run, &what);
         run.world.resize(3);
         settle(&mut run, &what);
-        assert_eq!(run.world.object.status.incarnation, Some(2), "{what}");
+        assert_eq!(run.world.memory().incarnation, 2, "{what}");
         run.world.wipe_status();
         settle(&mut run, &what);
-        assert_eq!(run.world.object.status.incarnation, Some(2), "{what}");
+        assert_eq!(run.world.memory().incarnation, 2, "{what}");
         // The next recovery fences what came before it.
         run.world.set_node(0, NodeState::Deleted);
         run.world.set_node(2, NodeState::Deleted);
         run.world.approve_recovery();
         settle(&mut run, &what);
-        assert_eq!(run.world.object.status.incarnation, Some(3), "{what}");
+        assert_eq!(run.world.memory().incarnation, 3, "{what}");
         assert_eq!(run.world.healthy_voters(), 3, "{what}");
     }
 }
@@ -206,7 +237,7 @@ fn where_claims_say_nothing_a_wiped_recovery_goes_on_by_what_the_volumes_hold() 
             run.turns(turns);
             let mut pods = run.world.pods.values();
             let fenced = pods.all(|pod| pod.template.fence.is_some());
-            if run.world.object.status.recovery.is_none() || !fenced {
+            if run.world.memory().recovery.is_none() || !fenced {
                 continue;
             }
             // As an earlier version of the operator left them.

@@ -23,7 +23,7 @@ fn without_a_zone(size: u32, seed: u64, away: &[u32]) -> Run<'static> {
 }
 
 fn is_over(run: &Run<'_>) -> bool {
-    run.world.clusters.len() > 1 && run.world.object.status.recovery.is_none()
+    run.world.clusters.len() > 1 && run.world.memory().recovery.is_none()
 }
 
 /// Until something is so, while a second passes with every turn.
@@ -33,12 +33,12 @@ fn until(run: &mut Run<'_>, what: &str, so: impl Fn(&Run<'_>) -> bool) {
         run.world.sleep(1);
         so(run)
     });
-    assert!(reached, "{what}: {:?}", run.world.object.status.recovery);
+    assert!(reached, "{what}: {:?}", run.world.memory().recovery);
     assert_eq!(run.verdict(), Ok(()), "{what}");
 }
 
 fn chosen(run: &Run<'_>) -> Option<u32> {
-    let recovery = run.world.object.status.recovery.as_ref()?;
+    let recovery = run.world.memory().recovery?;
     api::names::ordinal("db", &recovery.survivor.as_ref()?.member)
 }
 
@@ -46,7 +46,7 @@ fn chosen(run: &Run<'_>) -> Option<u32> {
 fn zone_returns(run: &mut Run<'_>, what: &str) {
     let old = run.world.clusters.keys().next().copied();
     for state in run.world.nodes.values_mut() {
-        *state = NodeState::Fine;
+        *state = NodeState::Ready;
     }
     run.world.quiet = false;
     for _ in 0..100 {
@@ -61,7 +61,7 @@ fn zone_returns(run: &mut Run<'_>, what: &str) {
 }
 
 #[test]
-fn a_zone_that_is_away_keeps_nobody_waiting_once_a_person_gave_the_word() {
+fn a_zone_that_is_away_holds_up_no_recovery_that_was_asked_for() {
     for seed in seeds(20) {
         let what = format!("seed {seed}");
         let mut run = without_a_zone(3, seed, &[1, 2]);
@@ -88,7 +88,7 @@ fn nodes_out_of_service_are_known_to_be_gone_after_their_pods_went() {
     }
 }
 
-/// Whoever returns before somebody is chosen is heard; whoever returns later joins.
+/// A pod that returns before one is chosen reports its data; a pod that returns later joins.
 #[test]
 fn a_zone_may_return_at_any_moment() {
     for seed in seeds(60) {
@@ -100,7 +100,7 @@ fn a_zone_may_return_at_any_moment() {
             run.world.sleep(1);
         }
         for state in run.world.nodes.values_mut() {
-            *state = NodeState::Fine;
+            *state = NodeState::Ready;
         }
         for ordinal in [1, 2] {
             run.world.freeze(ordinal, false);
@@ -150,7 +150,7 @@ fn a_pod_that_was_only_just_made_may_still_find_a_node() {
         run.turn();
         run.world.sleep(1);
     }
-    assert!(seen > 0, "nobody was chosen");
+    assert!(seen > 0, "no survivor was chosen");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn it_survives_a_kill_at_every_write() {
     let story = |run: &mut Run<'_>| {
         until(run, "killed", is_over);
         for state in run.world.nodes.values_mut() {
-            *state = NodeState::Fine;
+            *state = NodeState::Ready;
         }
         run.settle(BOUND)
     };
@@ -177,7 +177,7 @@ fn it_survives_every_fault_at_once() {
         run.turns(200);
         let what = format!("seed {seed}");
         for state in run.world.nodes.values_mut() {
-            *state = NodeState::Fine;
+            *state = NodeState::Ready;
         }
         run.world.quiet = false;
         settle(&mut run, &what);
@@ -185,9 +185,9 @@ fn it_survives_every_fault_at_once() {
     }
 }
 
-/// The pods of nodes that were deleted went before anybody asked, and nothing is known of the next ones.
+/// The pods of nodes that were deleted went before any was asked, and nothing is known of the next ones.
 #[test]
-fn whoever_is_waited_for_in_vain_can_be_given_up() {
+fn a_pod_that_is_waited_for_in_vain_can_be_given_up() {
     for seed in seeds(10) {
         let what = format!("seed {seed}");
         let mut run = without_a_zone(3, seed, &[]);
@@ -202,7 +202,7 @@ fn whoever_is_waited_for_in_vain_can_be_given_up() {
             let decision = run.turn();
             run.world.sleep(1);
             told = decision.why;
-            if told.contains("go on without it") {
+            if told.contains("recover without it") {
                 break;
             }
         }
@@ -242,7 +242,7 @@ fn a_volume_that_can_be_used_elsewhere_is_waited_for() {
                     run.turn();
                     run.world.sleep(3);
                 }
-                assert!(run.world.object.status.recovery.is_none(), "{what}");
+                assert!(run.world.memory().recovery.is_none(), "{what}");
                 for ordinal in &away {
                     run.world.collect(*ordinal);
                 }

@@ -50,10 +50,10 @@ impl State {
         all
     }
 
-    /// Whom a fault can meet; of the operator's own, at which of its writes.
+    /// Which ordinals a fault can hit; of the operator's own, at which of its writes.
     fn faults_of(&self, kind: Kind) -> Vec<Move> {
         let world = &self.world;
-        let whom: Vec<u32> = match kind {
+        let targets: Vec<u32> = match kind {
             Kind::Crash => {
                 let pods = world.pods.iter();
                 let runs = pods.filter(|(_, pod)| !matches!(pod.container, Container::Down));
@@ -80,19 +80,19 @@ impl State {
                     let node = claim.node.as_ref();
                     node.is_some_and(|node| {
                         let state = world.nodes.get(node).copied();
-                        matches!(state, None | Some(NodeState::Fine))
+                        matches!(state, None | Some(NodeState::Ready))
                     })
                 });
                 claims.map(|(n, _)| *n).collect()
             }
             // How many writes a step has shows when it is taken.
             Kind::Killed => (1..=4).collect(),
-            // Nobody gives the member list, or a pod does not answer.
+            // No member gives the member list, or a pod does not respond.
             Kind::Blind => std::iter::once(u32::MAX)
                 .chain(world.pods.keys().copied())
                 .collect(),
         };
-        whom.into_iter().map(|n| Move::Fault(kind, n)).collect()
+        targets.into_iter().map(|n| Move::Fault(kind, n)).collect()
     }
 
     /// What comes of a move; `None` where nothing does.
@@ -135,7 +135,7 @@ impl State {
             Move::Minutes => next.world.sleep(400),
             Move::Edit => next.edit(story),
             Move::Word => next.world.approve_recovery(),
-            Move::Back(ordinal) => next.world.set_node(ordinal, NodeState::Fine),
+            Move::Back(ordinal) => next.world.set_node(ordinal, NodeState::Ready),
             Move::Fault(kind, ordinal) => return next.fault(kind, ordinal, story, decide),
         }
         next.world.follow();
@@ -210,7 +210,7 @@ impl State {
             Kind::LoseClaim => world.lose_claim(ordinal),
             Kind::Damage => world.damage_volume(ordinal),
             Kind::Break => world.break_volume(ordinal),
-            Kind::Silent => world.set_node(ordinal, NodeState::Silent(world.now)),
+            Kind::Silent => world.set_node(ordinal, NodeState::NotReady(world.now)),
             Kind::NodeGone => world.set_node(ordinal, NodeState::Deleted),
             Kind::Killed => {
                 let at = world.writes + u64::from(ordinal);
@@ -221,7 +221,8 @@ impl State {
                 let look = world.look_around(&Blind::default());
                 self.operate(&look, story, decide)?;
                 self.world.kill = None;
-                // Whoever is killed at its last write has done everything, and one that had fewer was not killed.
+                // An operator that is killed at its last write has done everything, and one that had fewer was not
+                // killed.
                 if self.world.writes < at {
                     return Ok(None);
                 }
@@ -242,7 +243,7 @@ impl State {
 pub(super) fn silent(world: &World) -> Vec<u32> {
     let on = world.claims.iter().filter(|(_, claim)| {
         let state = claim.node.as_ref().and_then(|node| world.nodes.get(node));
-        matches!(state, Some(NodeState::Silent(_)))
+        matches!(state, Some(NodeState::NotReady(_)))
     });
     on.map(|(ordinal, _)| *ordinal).collect()
 }

@@ -52,7 +52,7 @@ impl State {
     /// The next thing that happens; what the operator says where nothing does.
     fn advance(&mut self, story: &Story, decide: Decide<'_>) -> Result<Option<Decision>, String> {
         let before = self.code();
-        // Whoever ends again and again has no end of moves.
+        // A process that ends again and again has no end of moves.
         for _ in 0..PASSES {
             for what in self.world.possible() {
                 if self.world.possible().contains(&what) {
@@ -89,7 +89,7 @@ impl State {
             world.edit(0);
             return Ok(false);
         }
-        // A cluster that has not formed has nothing to lose, and nobody to say that a node will not come back.
+        // A cluster that has not formed has nothing to lose, and no user says that a node will not come back.
         let young = world.object.status.cluster_id.is_none();
         let begins = matches!(
             decision.reason,
@@ -103,11 +103,11 @@ impl State {
             let (reason, why) = (decision.reason, &decision.why);
             return Err(format!("stuck: {reason:?}: {why}\n{world:#?}"));
         }
-        // Nodes come back before anybody is given up.
+        // Nodes come back before any member is given up.
         let silent = silent(world);
         if !silent.is_empty() {
             for ordinal in silent {
-                world.set_node(ordinal, NodeState::Fine);
+                world.set_node(ordinal, NodeState::Ready);
             }
             world.follow();
             return Ok(false);
@@ -122,7 +122,7 @@ impl State {
             world.approve_recovery();
             return Ok(false);
         }
-        // Whoever was chosen and is no use is given up, as the condition says.
+        // A survivor that is of no use is given up, as the condition says.
         if decision.why.contains("or give it up") && world.give_up_chosen() {
             return Ok(false);
         }

@@ -20,7 +20,7 @@ impl Slot {
         blank || exchanged
     }
 
-    /// Kubernetes says that its container cannot start, and nobody says otherwise.
+    /// Kubernetes says that its container cannot start, and no answer says otherwise.
     pub fn runs_nothing(&self) -> bool {
         self.stuck && matches!(self.does, Does::Unknown)
     }
@@ -44,13 +44,13 @@ impl Scene {
         self.slot(ordinal.unwrap_or(u32::MAX))
     }
 
-    /// Everybody who votes.
+    /// Every voter.
     pub fn voters(&self) -> impl Iterator<Item = &Slot> {
         let slots = self.slots.iter();
         slots.filter(|slot| slot.listed == Listed::Voter)
     }
 
-    /// Everybody who votes but one.
+    /// Every voter but one.
     pub fn other_voters(&self, ordinal: u32) -> impl Iterator<Item = &Slot> {
         let others = self.each().filter(move |(other, _)| *other != ordinal);
         others
@@ -58,7 +58,7 @@ impl Scene {
             .filter(|slot| slot.listed == Listed::Voter)
     }
 
-    /// It took the ID of a member that had been removed: the list does not have it, and its data is nobody's.
+    /// It took the ID of a member that had been removed: the list does not have it, and its data belongs to no member.
     pub fn is_misled(&self, ordinal: u32) -> bool {
         let slot = self.slot(ordinal);
         self.list && slot.does == Does::Waits(State::Mismatch) && slot.listed == Listed::No
@@ -67,22 +67,24 @@ impl Scene {
     /// A member that was let through and has not been heard of since.
     pub fn grant_is_open(&self) -> bool {
         self.each().any(|(ordinal, slot)| {
-            let founds =
-                !self.formed && self.founder.is_some_and(|(founder, _)| founder == ordinal);
-            let waits_anew = matches!(slot.does, Does::Waits(_) | Does::WaitsWithStranger)
+            let bootstraps = !self.formed
+                && self
+                    .bootstrap
+                    .is_some_and(|(bootstrap, _)| bootstrap == ordinal);
+            let waits_again = matches!(slot.does, Does::Waits(_) | Does::WaitsWithStranger)
                 && slot.grant == For::FormerWait;
-            let granted = slot.grant != For::Nobody && !founds;
+            let granted = slot.grant != For::NoWait && !bootstraps;
             // A process that runs has asked the others who they are.
             let runs = matches!(
                 slot.does,
                 Does::Starts | Does::Serves | Does::Lags | Does::Leaderless | Does::ServesStranger
             );
-            let unheard = slot.does != Does::Absent && !waits_anew && !runs;
+            let unheard = slot.does != Does::Absent && !waits_again && !runs;
             slot.listed == Listed::New && granted && unheard
         })
     }
 
-    /// Somebody runs on something else than is asked for, or tries it.
+    /// A member runs on another template than is asked for, or tries it.
     pub fn is_changing(&self) -> bool {
         let differs = |slot: &Slot| slot.made != Made::AsAsked;
         self.edited || self.from != self.minor || self.predecessor || self.slots.iter().any(differs)

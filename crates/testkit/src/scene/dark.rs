@@ -7,13 +7,13 @@ use gate::State;
 use jiff::{SignedDuration, Timestamp};
 use plan::observed::format_id;
 
-use super::{CLUSTER, Claimed, Does, STRANGER, Scene, claim_uid};
+use super::{CLUSTER, Claimed, Does, HEAD, STRANGER, Scene, claim_uid};
 use crate::world::NAME;
 
-/// The life that a recovery begins in every scene.
+/// The incarnation that a recovery begins in every scene.
 pub const FENCE: u64 = 2;
 
-/// What is known and written down of a lost quorum.
+/// What is known and recorded of a lost quorum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dark {
     /// Seconds since a quorum served.
@@ -41,15 +41,37 @@ pub enum Word {
 /// How far a recovery got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Begun {
-    /// Nothing was written down.
+    /// Nothing was recorded.
     #[default]
     No,
     /// It has begun.
     Yes,
-    /// Somebody was chosen, on the claim that it has, or had.
+    /// A survivor was chosen, on the claim that it has, or had.
     Chosen(u32, bool),
     /// It is over: its fence stays.
     Over,
+}
+
+/// How far the log on a volume goes that waits at the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Log {
+    /// As far as the leader's.
+    Whole,
+    /// One entry less.
+    Shorter,
+    /// Half as far, but in a later term.
+    LaterTerm,
+}
+
+impl Log {
+    /// Term and index of its last entry.
+    pub fn end(self) -> (u64, u64) {
+        match self {
+            Self::Whole => (2, HEAD),
+            Self::Shorter => (2, HEAD - 1),
+            Self::LaterTerm => (3, HEAD / 2),
+        }
+    }
 }
 
 impl Dark {
@@ -89,8 +111,8 @@ impl Dark {
         matches!(self.begun, Begun::Yes | Begun::Chosen(..))
     }
 
-    /// Life of the data.
-    pub fn life(self) -> u64 {
+    /// Incarnation of the data.
+    pub fn incarnation(self) -> u64 {
         self.fence().unwrap_or(1)
     }
 
@@ -129,14 +151,14 @@ impl Scene {
         self.ending && nothing_left && !self.clients
     }
 
-    /// What lies on its volume is of the life that was given up.
+    /// What lies on its volume is of the incarnation that was given up.
     pub fn is_given_up(&self, ordinal: u32) -> bool {
         let fenced = self.slot(ordinal).does == Does::Waits(State::Fenced);
         fenced && self.dark.begun == Begun::Over
     }
 
     /// The survivor that was chosen serves another cluster, behind the fence.
-    pub fn lives_on(&self) -> bool {
+    pub fn continues(&self) -> bool {
         let Begun::Chosen(ordinal, _) = self.dark.begun else {
             return false;
         };

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::names;
 use api::v1alpha1::status::{BootstrapIntent, JoinIntent, RetireIntent, TrialIntent};
-use api::{ClusterIntent, EtcdVersion, Quantity};
+use api::{ClusterIntent, EtcdVersion, Quantity, Transport};
 use gate::{Action, Data, Grant, Report, State};
 use jiff::SignedDuration;
 use plan::Observed;
 use plan::observed::{
-    Claim, Cluster, Etcd, Home, Latched, Member, MemberList, NodeState, Objects, Pod, Process,
-    Proven, Serving, Told, format_id,
+    Certificates, Claim, Cluster, Disturbance, Etcd, Latched, Member, MemberList, NodeBinding,
+    NodeState, Objects, Pod, Process, Proven, Serving, Told, format_id,
 };
 use plan::target::Target;
 
@@ -43,7 +43,7 @@ impl Scene {
                 held_by_predecessor: false,
                 paused: self.paused,
                 recover: self.dark.named(),
-                dark_since: self.dark.since(),
+                unavailable_since: self.dark.since(),
                 recalled: false,
                 target: Some(templates.target.clone()),
                 intent: Ok(self.intent()),
@@ -55,14 +55,18 @@ impl Scene {
                 .filter_map(|(n, slot)| Some((n, self.claim(n, slot)?)))
                 .collect(),
             pods: self.pods(&templates),
-            homes: self
+            node_bindings: self
                 .each()
-                .filter_map(|(n, slot)| Some((n, home(slot.fate)?)))
+                .filter_map(|(n, slot)| Some((n, binding(slot.fate)?)))
                 .collect(),
             etcd: Etcd {
                 members: self.list.then(|| self.member_list()),
                 upkeep: None,
             },
+            certificates: Certificates::default(),
+            failed: Vec::new(),
+            recreated: BTreeMap::new(),
+            indexes_recorded: None,
         }
     }
 
@@ -92,7 +96,6 @@ impl Scene {
             }),
             storage: self.formed.then_some(SMALL),
             log_line: self.formed.then_some(self.minor),
-            renewing: false,
             ..Latched::default()
         };
         target_of(&self.intent(), &latched)
@@ -152,12 +155,12 @@ impl Scene {
     }
 
     fn latched(&self, templates: &Templates) -> Latched {
-        let joins = self.each().filter(|(_, slot)| slot.join != For::Nobody);
+        let joins = self.each().filter(|(_, slot)| slot.join != For::NoWait);
         Latched {
             voters: self.known_voters(),
             learners: self.known_learners(),
-            incarnation: self.dark.life(),
-            bootstrap: self.founder.map(|(ordinal, wait)| BootstrapIntent {
+            incarnation: self.dark.incarnation(),
+            bootstrap: self.bootstrap.map(|(ordinal, wait)| BootstrapIntent {
                 member: names::member(NAME, ordinal),
                 pod_uid: pod_uid(ordinal),
                 claim_uid: claim_uid(ordinal),
@@ -182,6 +185,7 @@ impl Scene {
                 .collect(),
             cluster_id: self.formed.then_some(CLUSTER),
             resumed: self.resumed,
+            transport: None,
             replicas: self.replicas,
             proven: self.formed.then(|| Proven {
                 template: templates.proven.clone(),
@@ -189,17 +193,24 @@ impl Scene {
                 everywhere: self.everywhere,
                 before: None,
             }),
-            trial: self.trial_intent(templates),
+            disturbance: self.disturbance(templates),
             storage: self.formed.then_some(SMALL),
             log_line: self.log_line(),
-            renewing: self.renewing,
             ending: self.ending,
             fence: self.dark.fence(),
             recovery: self.dark.recovery(),
             compacted: self.compacted,
-            defragmenting: self.defragmenting.map(|n| names::member(NAME, n)),
             hung: self.hung(),
         }
+    }
+
+    /// At most one: of what a scene has of them, the trial comes first.
+    fn disturbance(&self, templates: &Templates) -> Option<Disturbance> {
+        let member = self.defragmenting.map(|n| names::member(NAME, n));
+        let trial = self.trial_intent(templates).map(Disturbance::Trial);
+        trial
+            .or_else(|| member.map(|member| Disturbance::Defragment { member }))
+            .or_else(|| self.renewing.then_some(Disturbance::RenewLogs))
     }
 
     fn trial_intent(&self, templates: &Templates) -> Option<TrialIntent> {
@@ -269,7 +280,7 @@ impl Scene {
                     uid: pod_uid(ordinal),
                     created: Self::now() - SignedDuration::from_secs(slot.age),
                     resolvable: slot.does != Does::Unknown,
-                    // Of one that nobody found a home for, nothing is known.
+                    // Where no node is found, nothing is known.
                     scheduled: slot.does != Does::Unknown || slot.fate != Fate::Unknown,
                     terminating: slot.terminating,
                     ready: slot.ready,
@@ -282,10 +293,12 @@ impl Scene {
                         Made::Before => before.to_owned(),
                         Made::Otherwise => OTHER.to_owned(),
                     },
+                    transport: Transport::default(),
+                    refreshed: None,
                     debug: false,
                     told_removed: slot.told.then(|| member_id(ordinal)).into_iter().collect(),
                     grant: self.grant(ordinal, slot),
-                    // Of half of them, what they were told is written down.
+                    // Of half of them, what they were told is recorded.
                     told: (ordinal % 2 == 0)
                         .then(|| Told::first(Self::now() - SignedDuration::from_secs(slot.age))),
                     fence: slot.fenced.then_some(FENCE),
@@ -300,12 +313,15 @@ impl Scene {
     }
 
     fn grant(&self, ordinal: u32, slot: &Slot) -> Option<Grant> {
-        let founds = !self.formed && self.founder.is_some_and(|(founder, _)| founder == ordinal);
+        let bootstraps = !self.formed
+            && self
+                .bootstrap
+                .is_some_and(|(bootstrap, _)| bootstrap == ordinal);
         let (token, entry) = (
             format!("{UID}-1"),
             format!("{}={}", names::member(NAME, ordinal), peer_url(ordinal)),
         );
-        let action = if founds {
+        let action = if bootstraps {
             Action::Bootstrap {
                 token,
                 initial_cluster: entry,
@@ -320,7 +336,7 @@ impl Scene {
                 discard: false,
             }
         };
-        (slot.grant != For::Nobody).then(|| Grant {
+        (slot.grant != For::NoWait).then(|| Grant {
             nonce: nonce(ordinal, slot.grant),
             cluster_uid: UID.to_owned(),
             incarnation: 1,
@@ -363,9 +379,11 @@ impl Scene {
             Does::Waits(state) => {
                 let given_up = self.is_given_up(ordinal);
                 let cluster = if given_up { STRANGER } else { CLUSTER };
-                Process::Held(report(ordinal, state, cluster))
+                Process::Held(report((ordinal, slot), state, cluster))
             }
-            Does::WaitsWithStranger => Process::Held(report(ordinal, State::OtherObject, STRANGER)),
+            Does::WaitsWithStranger => {
+                Process::Held(report((ordinal, slot), State::OtherObject, STRANGER))
+            }
             Does::Starts => Process::Starting,
             Does::Serves => serving(CLUSTER, leader, HEAD),
             Does::Lags => serving(CLUSTER, leader, HEAD / 2),
@@ -398,26 +416,27 @@ impl Scene {
     }
 }
 
-fn home(fate: Fate) -> Option<Home> {
+fn binding(fate: Fate) -> Option<NodeBinding> {
     let ago = |seconds: i64| Scene::now() - SignedDuration::from_secs(seconds);
     let state = match fate {
         Fate::Unknown => return None,
-        Fate::Fine | Fate::Lost | Fate::Broken => NodeState::Fine,
-        Fate::Late => NodeState::Silent(ago(20)),
-        Fate::Silent => NodeState::Silent(ago(400)),
+        Fate::Fine | Fate::Lost | Fate::Broken => NodeState::Ready,
+        Fate::Late => NodeState::NotReady(ago(20)),
+        Fate::Silent => NodeState::NotReady(ago(400)),
         Fate::OutOfService => NodeState::OutOfService,
         Fate::Deleted => NodeState::Deleted,
     };
     let node = "n1".to_owned();
     let elsewhere = Some(false);
-    Some(Home {
+    Some(NodeBinding {
         node,
         state,
         elsewhere,
     })
 }
 
-fn report(ordinal: u32, state: State, cluster: u64) -> Report {
+fn report((ordinal, slot): (u32, &Slot), state: State, cluster: u64) -> Report {
+    let (term, index) = slot.log.end();
     let data = !matches!(state, State::Empty | State::Damaged);
     Report {
         protocol: gate::PROTOCOL,
@@ -437,9 +456,9 @@ fn report(ordinal: u32, state: State, cluster: u64) -> Report {
         data: data.then(|| Data {
             cluster_id: format_id(cluster),
             member_id: format_id(member_id(ordinal)),
-            term: 2,
-            index: HEAD,
-            commit: HEAD,
+            term,
+            index,
+            commit: index,
             written: None,
             identity: None,
         }),

@@ -107,13 +107,13 @@ impl Scene {
     }
 
     pub(super) fn hung(&self) -> Vec<HangIntent> {
-        let hung = self.each().filter(|(_, slot)| slot.hung != For::Nobody);
+        let hung = self.each().filter(|(_, slot)| slot.hung != For::NoWait);
         hung.map(|(ordinal, slot)| HangIntent {
             member: names::member(NAME, ordinal),
             member_id: format_id(member_id(ordinal)),
             pod_uid: match slot.hung {
                 For::FormerWait => format!("former-{}", pod_uid(ordinal)),
-                For::Nobody | For::ThisWait => pod_uid(ordinal),
+                For::NoWait | For::ThisWait => pod_uid(ordinal),
             },
             time: Time(ago(60)),
         })

@@ -3,7 +3,7 @@
 use gate::State;
 use proptest::prelude::*;
 
-use crate::scene::{Claimed, Differs, Does, Fate, Fill, For, Listed, Made, Sized, Slot};
+use crate::scene::{Claimed, Differs, Does, Fate, Fill, For, Listed, Log, Made, Sized, Slot};
 
 const DOES: [Does; 15] = [
     Does::Absent,
@@ -37,7 +37,7 @@ pub fn slot() -> impl Strategy<Value = Slot> {
 }
 
 fn any_slot() -> impl Strategy<Value = Slot> {
-    let fors = || prop_oneof![4 => Just(For::Nobody), 3 => Just(For::ThisWait), 1 => Just(For::FormerWait)];
+    let fors = || prop_oneof![4 => Just(For::NoWait), 3 => Just(For::ThisWait), 1 => Just(For::FormerWait)];
     let does = prop::sample::select(DOES.to_vec());
     let listed = prop::sample::select(LISTED.to_vec());
     let claim = prop_oneof![
@@ -124,7 +124,7 @@ fn differs() -> impl Strategy<Value = Differs> + Clone {
     prop_oneof![8 => Just(Differs::Unasked), 4 => Just(Differs::Agrees), 1 => Just(Differs::Differs)]
 }
 
-/// Voters in every state of their databases, of whom one may be missing or joining.
+/// Voters in every state of their databases, of which one may be missing or joining.
 pub(super) fn upkeep_slots() -> impl Strategy<Value = Vec<Slot>> {
     let one = (fill(), fill(), differs()).prop_map(|(fill, other, differs)| Slot {
         fill: if fill == Fill::Roomy { other } else { fill },
@@ -294,7 +294,7 @@ pub(super) fn rolling_slots() -> impl Strategy<Value = Vec<Slot>> {
     (slots, odd(), odd()).prop_map(|(slots, one, another)| put(put(slots, one), another))
 }
 
-/// Members that all wait for their restart, of whom some may be missed and somebody may be joining.
+/// Members that all wait for their restart, of which some may be missing and one may be joining.
 pub(super) fn waiting_slots() -> impl Strategy<Value = Vec<Slot>> {
     let odd = |does, terminating| Slot {
         does,
@@ -415,7 +415,7 @@ pub(super) fn young_slots() -> impl Strategy<Value = Vec<Slot>> {
     prop::collection::vec(one, 1..4)
 }
 
-/// A cluster on claims that an earlier object kept, before anything is written down.
+/// A cluster on claims that an earlier object kept, before anything is recorded.
 pub(super) fn kept_slots() -> impl Strategy<Value = Vec<Slot>> {
     let kept = |does| Slot {
         claim: Claimed::Kept,
@@ -459,12 +459,13 @@ pub(super) fn dark_slots() -> impl Strategy<Value = Vec<Slot>> {
         fate(),
         prop::bool::weighted(0.7),
         odd,
-        grant_of_now(),
+        (grant_of_now(), log()),
     );
     let one = one.prop_map(
-        |(does, listed, fate, fenced, (terminating, stuck), grant)| Slot {
+        |(does, listed, fate, fenced, (terminating, stuck), (grant, log))| Slot {
             fate,
             fenced,
+            log,
             terminating,
             stuck: stuck && does == Does::Unknown,
             grant,
@@ -474,6 +475,10 @@ pub(super) fn dark_slots() -> impl Strategy<Value = Vec<Slot>> {
     prop::collection::vec(one, 1..6)
 }
 
+fn log() -> impl Strategy<Value = Log> {
+    prop_oneof![3 => Just(Log::Whole), 2 => Just(Log::Shorter), 1 => Just(Log::LaterTerm)]
+}
+
 fn grant_of_now() -> impl Strategy<Value = For> {
-    prop_oneof![6 => Just(For::Nobody), 1 => Just(For::ThisWait), 1 => Just(For::FormerWait)]
+    prop_oneof![6 => Just(For::NoWait), 1 => Just(For::ThisWait), 1 => Just(For::FormerWait)]
 }

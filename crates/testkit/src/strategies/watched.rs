@@ -28,7 +28,7 @@ pub fn hanging_scene() -> impl Strategy<Value = Scene> {
         Stalls::SlowDisk,
     ];
     let does = vec![Does::Serves, Does::Lags, Does::Starts];
-    let hung = vec![For::Nobody, For::Nobody, For::ThisWait, For::FormerWait];
+    let hung = vec![For::NoWait, For::NoWait, For::ThisWait, For::FormerWait];
     let one = (
         prop::sample::select(does),
         prop::sample::select(stalls),

@@ -5,6 +5,7 @@ use std::fmt;
 
 use gate::Grant;
 use manifests::Shape;
+use plan::decision::Issue;
 use plan::observed::{Answer, Attempt, Latched, Process, Told};
 use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Observed, Step};
@@ -61,37 +62,31 @@ impl World {
             .members
             .as_ref()
             .map_or(0, |list| list.cluster_id);
-        // What no precondition of its own guards is done only on the object's newest word.
-        let guarded = matches!(
-            step,
-            Step::Latch(_)
-                | Step::RestartPod { .. }
-                | Step::FreePod { .. }
-                | Step::RetireMember { .. }
-                | Step::Downgrade { .. }
-                | Step::Defragment { .. }
-                | Step::Compact { .. }
-                | Step::Disarm { .. }
-        );
-        if guarded && look.revision != self.object.revision {
+        if is_guarded(step) && look.revision != self.object.revision {
             return Ok(Outcome::NotNow("it has changed since".to_owned()));
         }
+        if let Some(why) = self.rejection(step) {
+            self.attempt(|_| {})?;
+            return Ok(Outcome::Failed(why));
+        }
         match step {
-            // Nobody debugs in this world.
-            Step::Nothing | Step::Wait | Step::Refuse | Step::Release | Step::AddDebug { .. } => {
-                Ok(Outcome::Done)
-            }
+            // No user debugs in this world.
+            Step::Nothing
+            | Step::Wait
+            | Step::Refuse
+            | Step::RemoveFinalizer
+            | Step::AddDebugContainer { .. } => Ok(Outcome::Done),
             Step::ApplyObjects(shape) => self.apply_objects(look, shape),
             Step::RestoreTemplate(shape) => self.restore_template(look, shape),
             Step::Latch(latched) => {
-                self.attempt(|world| world.write_down(look, decision, latched))?;
+                self.attempt(|world| world.record(look, decision, latched))?;
                 Ok(Outcome::Done)
             }
             Step::Grant {
                 ordinal,
                 pod_uid,
                 grant,
-            } => self.let_through(*ordinal, pod_uid, grant),
+            } => self.grant(*ordinal, pod_uid, grant),
             Step::AddLearner { peer_url, .. } => {
                 self.call(|world| world.member_add(cluster, peer_url))
             }
@@ -109,24 +104,28 @@ impl World {
                 self.remove(look, (*id, *ordinal, nonce), cluster)
             }
             Step::RestartPod { .. }
-            | Step::FreePod { .. }
-            | Step::TellRemoved { .. }
-            | Step::Remind { .. }
+            | Step::StopPod { .. }
+            | Step::MarkRemoved { .. }
+            | Step::RepeatGrant { .. }
             | Step::DeleteClaim { .. }
             | Step::ExpandClaim { .. }
             | Step::OrphanPods { .. } => self.touch(step),
+            Step::IssueCertificates(_) | Step::RefreshCertificates { .. } => {
+                let step = step.clone();
+                self.call(|world| world.certify(&step))
+            }
         }
     }
 
     /// A latch is written together with the report on it, as the operator does.
-    fn write_down(&mut self, look: &Look, decision: &Decision, latched: &Latched) {
-        let before = self.object.status.recovery.clone();
+    fn record(&mut self, look: &Look, decision: &Decision, latched: &Latched) {
+        let before = self.memory().recovery;
         let mut with = look.observed.clone();
         with.cluster.latched = latched.clone();
         self.object.status = decide_status(&with, decision, &Outcome::Done, &look.status)
-            .unwrap_or_else(|| with_latched(&look.status, latched));
+            .unwrap_or_else(|| with_latched(&look.status, &self.object.uid, latched));
         self.object.revision += 1;
-        if self.object.status.recovery != before {
+        if self.memory().recovery != before {
             self.check_choice();
         }
     }
@@ -137,21 +136,21 @@ impl World {
             Step::RestartPod { ordinal, uid } if self.is_pod(*ordinal, uid) => {
                 self.attempt(|world| world.restart(*ordinal))?;
             }
-            Step::FreePod {
+            Step::StopPod {
                 ordinal,
                 uid,
                 force,
             } if self.is_pod(*ordinal, uid) => {
                 self.attempt(|world| world.free(*ordinal, *force))?;
             }
-            Step::TellRemoved {
+            Step::MarkRemoved {
                 ordinal,
                 uid,
                 members,
             } if self.is_pod(*ordinal, uid) => {
                 self.attempt(|world| world.tell_removed(*ordinal, members))?;
             }
-            Step::Remind { ordinal, uid, told } if self.is_pod(*ordinal, uid) => {
+            Step::RepeatGrant { ordinal, uid, told } if self.is_pod(*ordinal, uid) => {
                 self.attempt(|world| world.tell(*ordinal, *told))?;
             }
             Step::DeleteClaim { ordinal, uid } => return self.delete_exactly(*ordinal, uid),
@@ -184,12 +183,7 @@ impl World {
         }
     }
 
-    fn let_through(
-        &mut self,
-        ordinal: u32,
-        pod_uid: &str,
-        grant: &Grant,
-    ) -> Result<Outcome, Killed> {
+    fn grant(&mut self, ordinal: u32, pod_uid: &str, grant: &Grant) -> Result<Outcome, Killed> {
         let pod = self.pods.get(&ordinal).filter(|pod| pod.uid == pod_uid);
         if pod.is_none() {
             return Ok(Outcome::NotNow("another pod by now".to_owned()));
@@ -213,7 +207,7 @@ impl World {
     }
 
     /// etcd knows no resourceVersion, so both facts that the removal rests on are looked at once more: that
-    /// the pod still waits, and that no join was written down for that wait since.
+    /// the pod still waits, and that no join was recorded for that wait since.
     fn remove(
         &mut self,
         look: &Look,
@@ -301,6 +295,7 @@ impl World {
                     minor: target.intent.version.minor,
                     bad: self.bad_edits.contains(&edit),
                     ungated: false,
+                    transport: target.intent.tls.transport,
                     fence: None,
                     floors: std::collections::BTreeMap::new(),
                 }
@@ -379,7 +374,7 @@ impl World {
         Ok(Outcome::Applied(attempts))
     }
 
-    /// Why the API server, or a second look at the object, turns a write down that was decided on an old picture.
+    /// Why the API server, or a second look at the object, turns down a write that was decided on an old observation.
     fn is_late(&self, look: &Look, object: &Written) -> Option<&'static str> {
         let late = look.revision != self.object.revision;
         match object {
@@ -449,4 +444,23 @@ impl World {
             }
         }
     }
+}
+
+/// What no precondition of its own guards is done only on the newest revision of the object.
+fn is_guarded(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::Latch(_)
+            | Step::RestartPod { .. }
+            | Step::StopPod { .. }
+            | Step::RetireMember { .. }
+            | Step::Downgrade { .. }
+            | Step::Defragment { .. }
+            | Step::Compact { .. }
+            | Step::Disarm { .. }
+            | Step::IssueCertificates(Issue {
+                authority: true,
+                ..
+            })
+    )
 }

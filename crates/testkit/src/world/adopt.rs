@@ -74,6 +74,7 @@ impl World {
             template: template.clone(),
             told_removed: Vec::new(),
             told: None,
+            refreshed: None,
             grant: None,
             container: Container::Etcd(Process {
                 cluster: data.cluster,
@@ -82,6 +83,7 @@ impl World {
                 serving: true,
                 connected: self.now,
                 view: members.to_vec(),
+                trust: String::new(),
                 hung: false,
                 followed: None,
             }),

@@ -1,6 +1,6 @@
 //! One number for a world, the same for all worlds that differ only in what things are called and in how old they
 //! are beyond what any rule asks: names that were drawn from the counter are numbered in the order in which they are
-//! met, times fall into the few spans that somebody waits for. What no rule and no violation depends on is left out.
+//! met, times fall into the few spans that some rule waits for. What no rule and no violation depends on is left out.
 
 use std::hash::{Hash, Hasher};
 
@@ -61,7 +61,7 @@ struct Code<'a> {
 }
 
 impl World {
-    /// The number of this world, and of a look that somebody has not acted on yet.
+    /// The number of this world, and of a look that was not acted on yet.
     pub(crate) fn canonical(&self, late: Option<(&Look, &Step)>) -> u64 {
         let mut code = Code {
             world: self,
@@ -123,7 +123,7 @@ impl Code<'_> {
         for (ordinal, pod) in &world.pods {
             self.put((2, ordinal));
             self.pod(pod);
-            // Others wait a while for whoever may still become a member.
+            // Others wait a while for a pod that may still become a member.
             if !pod.terminating && !world.has_member(*ordinal) {
                 self.spans(pod.created, &[COMING]);
             }
@@ -137,7 +137,7 @@ impl Code<'_> {
         let latched = plan::status::latched(&world.object.status);
         self.latched(&latched);
         self.put(world.is_word_given());
-        match world.dark_since() {
+        match world.unavailable_since() {
             Some(since) => self.spans(since, &[BLINK, SUSTAINED]),
             None => self.put("light"),
         }
@@ -162,7 +162,7 @@ impl Code<'_> {
         if let Some(node) = &claim.node {
             self.name(node);
             let state = self.world.nodes.get(node);
-            self.node(state.copied().unwrap_or(NodeState::Fine));
+            self.node(state.copied().unwrap_or(NodeState::Ready));
         }
         if let Some(data) = claim.volume.data {
             self.id(data.cluster);
@@ -177,10 +177,10 @@ impl Code<'_> {
 
     fn node(&mut self, state: NodeState) {
         match state {
-            NodeState::Fine => self.put(0),
+            NodeState::Ready => self.put(0),
             NodeState::OutOfService => self.put(1),
             NodeState::Deleted => self.put(2),
-            NodeState::Silent(since) => {
+            NodeState::NotReady(since) => {
                 self.put(3);
                 self.spans(since, &[PATIENCE]);
             }
@@ -210,7 +210,7 @@ impl Code<'_> {
         }
         self.put(pod.grant.is_some());
         if let Some(grant) = &pod.grant {
-            // What it says besides whom it was for is over with its wait.
+            // What it says, except which wait it was for, is over with that wait.
             let stands = match &pod.container {
                 Container::Waiting(report) => report.nonce == grant.nonce,
                 Container::Down | Container::Etcd(_) => false,
@@ -316,11 +316,11 @@ impl Code<'_> {
         }
         let proven = latched.proven.as_ref();
         self.put(proven.map(|proven| (&proven.template, proven.everywhere)));
-        if let Some(trial) = &latched.trial {
+        if let Some(trial) = latched.trial() {
             self.put((&trial.member, &trial.template));
             self.name(&trial.pod_uid);
         }
-        self.put((latched.fence, latched.ending, latched.renewing));
+        self.put((latched.fence, latched.ending, latched.is_renewing()));
         if let Some(recovery) = &latched.recovery {
             self.hex(&recovery.cluster_id);
             self.put(&recovery.excused);
@@ -372,11 +372,11 @@ impl Code<'_> {
                 self.name(nonce);
             }
             Step::RestartPod { uid, .. } | Step::DeleteClaim { uid, .. } => self.name(uid),
-            Step::FreePod { uid, force, .. } => {
+            Step::StopPod { uid, force, .. } => {
                 self.name(uid);
                 self.put(force);
             }
-            Step::TellRemoved { uid, members, .. } => {
+            Step::MarkRemoved { uid, members, .. } => {
                 self.name(uid);
                 for id in members {
                     self.id(*id);

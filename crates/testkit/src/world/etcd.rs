@@ -1,6 +1,6 @@
 //! etcd: processes, elections, replication, membership by quorum, and one client that writes.
 //!
-//! Simplified against us: whoever may win an election does so with the shortest log that can, a write
+//! Simplified against us: elections are won with the shortest log that can, a write
 //! is on no more than a quorum when it is acknowledged, and every process has its own, late idea of
 //! the membership.
 
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use plan::observed::{Member, quorum};
 
-use crate::world::{Cluster, Container, Data, Process, World, peer_url};
+use crate::world::{Cluster, Container, Data, Process, World};
 
 /// Entries that a follower takes at a time.
 const BATCH: u64 = 400;
@@ -62,6 +62,7 @@ impl World {
         voters
             .map(|v| v.id)
             .filter(|v| self.process_of(id, *v).is_some_and(|p| !p.hung))
+            .filter(|v| !self.is_cut_off(id, *v))
             .collect()
     }
 
@@ -112,6 +113,7 @@ impl World {
             serving: false,
             connected: self.now,
             view,
+            trust: self.read_trust(ordinal),
             hung,
             followed: None,
         };
@@ -120,7 +122,7 @@ impl World {
         }
     }
 
-    /// etcd founds a cluster.
+    /// etcd bootstraps a cluster.
     pub(super) fn start_new(&mut self, ordinal: u32, token: &str) {
         if !self.tokens.insert(token.to_owned()) {
             self.violate(format!("a second bootstrap under the token {token}"));
@@ -129,7 +131,7 @@ impl World {
             .clusters
             .values()
             .any(|cluster| cluster.acknowledged > 0);
-        // What cannot be read can never run beside it; that nobody has written yet is asked above.
+        // What cannot be read can never run beside it; that no client has written yet is asked above.
         let beside = self
             .claims
             .values()
@@ -139,7 +141,7 @@ impl World {
         }
         self.counter += 1;
         let (id, member) = (0xc000 + self.counter, 0xa000 + self.counter);
-        let url = vec![peer_url(ordinal)];
+        let url = vec![self.own_peer_url(ordinal)];
         let first = Member {
             id: member,
             name: String::new(),
@@ -180,13 +182,13 @@ impl World {
             .collect();
         let own = view
             .iter()
-            .find(|member| member.peer_urls.contains(&peer_url(ordinal)));
-        // Whoever is newer than the line that the cluster goes down to is not let in.
+            .find(|member| member.peer_urls.contains(&self.own_peer_url(ordinal)));
+        // A member newer than the minor version that the cluster goes down to is not let in.
         let minor = self.pods.get(&ordinal).map_or(0, |pod| pod.template.minor);
         let falls = self.clusters.get(&cluster).and_then(|c| c.downgrade);
         let too_new = falls.is_some_and(|to| minor > to);
         let Some(member) = own.filter(|_| told == known && !too_new).map(|own| own.id) else {
-            // "member count is unequal", or nobody to ask: it exits, and the agent waits anew.
+            // "member count is unequal", or no member to ask: it exits, and the agent waits again.
             self.crash(ordinal);
             return;
         };
@@ -212,8 +214,8 @@ impl World {
         );
     }
 
-    /// What some voter lists; of those who are late one, where the world is contrary. Learners are left out, and with them
-    /// whoever has not heard yet that it votes: ADR 3.
+    /// What some voter lists; of those who are late one, where the world is contrary. Learners are left out, and with
+    /// them a member that has not learned yet that it votes: ADR 3.
     fn ask_a_peer(&mut self, cluster: u64) -> Vec<Member> {
         let voters = self.live_voters(cluster);
         let mut views: Vec<Vec<Member>> = self
@@ -237,7 +239,7 @@ impl World {
     }
 
     fn lay_down(&mut self, ordinal: u32, mut data: Data, view: Vec<Member>) {
-        // A joiner takes the format of the others; who founds a cluster, its own.
+        // A joiner takes the format of the others; a member that bootstraps, its own.
         let others = self.claims.values().filter_map(|claim| claim.volume.data);
         let others = others.filter(|other| other.cluster == data.cluster);
         let own = self.pods.get(&ordinal).map_or(0, |pod| pod.template.minor);
@@ -391,7 +393,7 @@ impl World {
             return Err("not leader".to_owned());
         };
         let head = self.log_of(id, leader);
-        // etcd lets the heir catch up first.
+        // etcd lets the transferee catch up first.
         self.set_log(id, to, head);
         if let Some(cluster) = self.clusters.get_mut(&id) {
             cluster.leader = Some(to);
@@ -406,7 +408,8 @@ impl World {
         };
         claim.terminating = true;
         let data = claim.volume.data;
-        if self.object.status.ending == Some(true) {
+        // With pods it is the claim of one member, whatever a person wrote into the status.
+        if self.memory().ending && self.pods.is_empty() {
             if self.object.when_stopped != api::v1alpha1::cluster::Retention::Delete {
                 self.violate("data was deleted against its owner's policy");
             }

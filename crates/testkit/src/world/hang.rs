@@ -9,7 +9,7 @@ use plan::observed::{Process, Vitals, Writes};
 use crate::world::{Container, World};
 
 impl World {
-    /// The process of a pod hangs until it is restarted; on a bad disk, whoever runs on it hangs again.
+    /// The process of a pod hangs until it is restarted; on a bad disk, the next one hangs as well.
     pub fn hang(&mut self, ordinal: u32, bad_disk: bool) {
         if let Some(claim) = self.claims.get_mut(&ordinal) {
             claim.volume.stalled = bad_disk;

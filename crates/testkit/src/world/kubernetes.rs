@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    /// Whoever is deleted goes; a claim only when no pod uses it; what the owner left goes with it.
+    /// An object that is deleted goes; a claim only when no pod uses it; what the owner left goes with it.
     fn collect_garbage(&mut self) {
         let uid = self.object.uid.clone();
         if self.rng.chance(50) {
@@ -86,6 +86,7 @@ impl World {
             template: set.template.clone(),
             told_removed: Vec::new(),
             told: None,
+            refreshed: None,
             refuses: false,
             created: self.now,
             terminating: false,
@@ -117,8 +118,9 @@ impl World {
         };
         match pod.container.clone() {
             Container::Down if pod.terminating || pod.template.bad => (),
+            Container::Down if !self.can_mount(pod) => (),
             // Wherever it lies: where the agent has moved it, a link in the root leads to it. Where there
-            // is none, the link leads nowhere and etcd exits; it never begins anew.
+            // is none, the link leads nowhere and etcd exits; it never starts over.
             Container::Down if pod.template.ungated => self.start_on_data(ordinal),
             Container::Down => self.look(ordinal),
             Container::Waiting(report) => {
@@ -142,6 +144,7 @@ impl World {
         };
         match &pod.container {
             Container::Down if pod.terminating || pod.template.bad => false,
+            Container::Down if !self.can_mount(pod) => false,
             Container::Down => self.claims.get(&ordinal).is_some_and(|claim| {
                 let starts =
                     judge(&claim.volume, (ordinal, &self.object.uid), &pod.template).is_none();
@@ -272,6 +275,7 @@ impl World {
             pod: Some(names::member(NAME, ordinal)),
             member_id: ids.as_ref().map(|ids| ids.0.clone()),
             cluster_id: ids.map(|ids| ids.1),
+            transport: None,
         };
         if let Some(claim) = self.claims.get_mut(&ordinal) {
             claim.volume.identity = Some(identity);

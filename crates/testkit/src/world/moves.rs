@@ -1,4 +1,4 @@
-//! What can happen by itself, one move at a time and by name instead of by chance: for whoever tries every order.
+//! What can happen by itself, one move at a time and by name instead of by chance: for a search that tries every order.
 
 use jiff::{SignedDuration, Timestamp};
 use plan::observed::{Member, NodeState, parse_id};
@@ -93,10 +93,10 @@ impl World {
         members.any(|member| member.peer_urls.contains(&url))
     }
 
-    /// Seconds that would make a difference to somebody: for pods that come, and for a cluster that went dark.
+    /// Seconds that would make a difference to some rule: for pods that come, and for a cluster that went dark.
     pub(crate) fn waits_seconds(&self) -> bool {
         let age = |since| self.now.duration_since(since).as_secs();
-        let dark = self.dark_since();
+        let dark = self.unavailable_since();
         dark.is_some_and(|since| age(since) < 15)
             || self.pods.iter().any(|(ordinal, pod)| {
                 age(pod.created) < 20 && !pod.terminating && !self.has_member(*ordinal)
@@ -106,18 +106,18 @@ impl World {
     /// Minutes would: for nodes that are silent, and for a cluster that stays dark.
     pub(crate) fn waits_minutes(&self) -> bool {
         let age = |since| self.now.duration_since(since).as_secs();
-        let dark = self.dark_since();
+        let dark = self.unavailable_since();
         dark.is_some_and(|since| age(since) < 60)
             || self.nodes.values().any(|state| match state {
-                NodeState::Silent(since) => age(*since) < 300,
-                NodeState::Fine | NodeState::OutOfService | NodeState::Deleted => false,
+                NodeState::NotReady(since) => age(*since) < 300,
+                NodeState::Ready | NodeState::OutOfService | NodeState::Deleted => false,
             })
     }
 
-    /// Since when no quorum serves; of a cluster that has not formed nobody asks.
-    pub(super) fn dark_since(&self) -> Option<Timestamp> {
+    /// Since when no quorum serves; for a cluster that has not formed that does not matter.
+    pub(super) fn unavailable_since(&self) -> Option<Timestamp> {
         let formed = self.object.status.cluster_id.is_some();
-        plan::status::dark_since(&self.object.status).filter(|_| formed)
+        plan::status::unavailable_since(&self.object.status).filter(|_| formed)
     }
 
     /// A person gave the word for the cluster that the status names.
@@ -137,7 +137,7 @@ impl World {
     }
 
     /// One of the things that are possible, and what follows in the same pod at once where that is all the same to
-    /// others: a pod is scheduled and started in one go, whoever hears also catches up, and no pod is young.
+    /// others: a pod is scheduled and started in one go, a member that is reached also catches up, and no pod is young.
     pub fn happen_coarsely(&mut self, what: Happens) {
         self.happen(what);
         match what {
@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// What follows at once from what happened: nobody waits for it, and nothing comes between.
+    /// What follows at once from what happened: nothing waits for it, and nothing comes between.
     pub fn follow(&mut self) {
         let replicas = self.own_set().map(|set| set.replicas);
         if let Some(replicas) = replicas {
@@ -250,10 +250,10 @@ impl World {
         !useless.is_empty()
     }
 
-    /// A person deletes the claim of whoever was chosen to go on; whether anybody was.
+    /// A user deletes the claim of the survivor; true if one was chosen.
     pub(crate) fn give_up_chosen(&mut self) -> bool {
-        let recovery = self.object.status.recovery.as_ref();
-        let chosen = recovery.and_then(|recovery| recovery.survivor.as_ref());
+        let recovery = self.memory().recovery;
+        let chosen = recovery.and_then(|recovery| recovery.survivor);
         let chosen = chosen.and_then(|chosen| api::names::ordinal(NAME, &chosen.member));
         if let Some(ordinal) = chosen {
             self.lose_claim(ordinal);
@@ -275,14 +275,14 @@ impl World {
                 let data = claim.volume.data;
                 let own = data.is_some_and(|d| (d.cluster, d.member) == (id, voter.id));
                 let node = claim.node.as_ref().and_then(|node| self.nodes.get(node));
-                let reachable = node.is_none_or(|state| *state == NodeState::Fine);
+                let reachable = node.is_none_or(|state| *state == NodeState::Ready);
                 own && reachable && !claim.volume.damaged && !claim.volume.broken
             })
         });
         usable.count() >= plan::observed::quorum(self.voters(id))
     }
 
-    /// Some volume that can be reached holds data of one that votes, in the life that counts, and it can be used.
+    /// Some volume that can be reached holds data of one that votes, in the incarnation that counts, and it can be used.
     pub fn has_remains(&self) -> bool {
         let latched = plan::status::latched(&self.object.status);
         let recovered = latched.recovery.as_ref();
@@ -290,7 +290,7 @@ impl World {
         let current = recovered.or(latched.cluster_id);
         self.claims.values().any(|claim| {
             let node = claim.node.as_ref().and_then(|node| self.nodes.get(node));
-            let reachable = node.is_none_or(|state| *state == NodeState::Fine);
+            let reachable = node.is_none_or(|state| *state == NodeState::Ready);
             let data = claim.volume.data.filter(|d| Some(d.cluster) == current);
             // etcd does not go on from what a learner has.
             let voter = data.is_some_and(|data| self.is_voter(data.cluster, data.member));

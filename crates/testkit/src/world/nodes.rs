@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use plan::observed::{Home, NodeState};
+use plan::observed::{NodeBinding, NodeState};
 
 use crate::world::{Container, World};
 
 impl World {
     /// How a node is.
     fn node(&self, name: &str) -> NodeState {
-        self.nodes.get(name).copied().unwrap_or(NodeState::Fine)
+        self.nodes.get(name).copied().unwrap_or(NodeState::Ready)
     }
 
-    /// Where a new pod runs: where its volume is, or anywhere; `None` while that node takes nobody.
+    /// Where a new pod runs: where its volume is, or anywhere; `None` while that node takes no pods.
     pub(super) fn schedule(&mut self, ordinal: u32) -> Option<String> {
         let tied = self.claims.get(&ordinal).and_then(|c| c.node.clone());
         // A volume that is tied to nothing follows its pod.
-        let tied = tied.filter(|node| !self.mobile || self.node(node) == NodeState::Fine);
+        let tied = tied.filter(|node| !self.mobile || self.node(node) == NodeState::Ready);
         let node = tied.unwrap_or_else(|| self.fresh("node"));
-        if self.node(&node) != NodeState::Fine {
+        if self.node(&node) != NodeState::Ready {
             return None;
         }
         if let Some(claim) = self.claims.get_mut(&ordinal) {
@@ -43,9 +43,9 @@ impl World {
     /// The node of a pod falls silent, or comes back.
     pub fn freeze(&mut self, ordinal: u32, frozen: bool) {
         let state = if frozen {
-            NodeState::Silent(self.now)
+            NodeState::NotReady(self.now)
         } else {
-            NodeState::Fine
+            NodeState::Ready
         };
         self.set_node(ordinal, state);
     }
@@ -58,7 +58,7 @@ impl World {
             return;
         };
         self.nodes.insert(node.clone(), state);
-        let dead = state != NodeState::Fine;
+        let dead = state != NodeState::Ready;
         let on_it = |pod: &&mut super::Pod| pod.node.as_ref() == Some(&node);
         for pod in self.pods.values_mut().filter(on_it) {
             pod.frozen = dead;
@@ -86,8 +86,8 @@ impl World {
         }
     }
 
-    /// What is known of the nodes of those from whom nothing is heard.
-    pub(super) fn observe_homes(&self) -> BTreeMap<u32, Home> {
+    /// What is known of the nodes of pods that do not respond.
+    pub(super) fn observe_node_bindings(&self) -> BTreeMap<u32, NodeBinding> {
         let tied = self.claims.iter().filter_map(|(ordinal, claim)| {
             let pod = self.pods.get(ordinal);
             let runs = pod.and_then(|pod| pod.node.clone());
@@ -97,12 +97,12 @@ impl World {
             let state = self.node(&node);
             let heard = pod.is_some_and(|pod| !matches!(pod.container, Container::Down));
             let elsewhere = Some(self.mobile);
-            let home = Home {
+            let binding = NodeBinding {
                 node,
                 state,
                 elsewhere,
             };
-            (!heard).then_some((*ordinal, home))
+            (!heard).then_some((*ordinal, binding))
         });
         tied.collect()
     }

@@ -51,6 +51,7 @@ pub(crate) fn target_of(intent: &ClusterIntent, latched: &Latched) -> Target {
         storage: latched.storage,
         proven: latched.proven.clone(),
         cluster_id: latched.cluster_id.map(|_| 1),
+        transport: latched.transport,
         ..Latched::default()
     };
     TARGETS.with_borrow_mut(|known| {
@@ -90,8 +91,12 @@ impl World {
             },
             claims: self.observe_claims(),
             pods: self.observe_pods(blind),
-            homes: self.observe_homes(),
+            node_bindings: self.observe_node_bindings(),
             etcd: Etcd::default(),
+            certificates: self.observe_certificates(),
+            failed: Vec::new(),
+            recreated: BTreeMap::new(),
+            indexes_recorded: None,
         };
         observed.recall();
         let seen = !blind.list && plan::cluster::has_answers(&observed);
@@ -132,7 +137,7 @@ impl World {
             held_by_predecessor: false,
             paused: self.object.paused,
             recover: self.object.recover,
-            dark_since: known.and_then(plan::status::dark_since),
+            unavailable_since: known.and_then(plan::status::unavailable_since),
             recalled: false,
             target,
             intent,
@@ -151,6 +156,7 @@ impl World {
         intent.storage.bytes = self.object.storage << 30;
         intent.storage.when_stopped = self.object.when_stopped;
         intent.storage.when_scaled = self.object.when_scaled;
+        intent.tls.transport = self.asked_transport();
         self.upkeep_intent(&mut intent);
         intent
     }
@@ -224,6 +230,8 @@ impl World {
                     .own_set()
                     .is_some_and(|set| set.template.hash != pod.template.hash),
                 template: pod.template.hash.clone(),
+                transport: pod.template.transport,
+                refreshed: pod.refreshed.clone(),
                 debug: false,
                 told_removed: pod.told_removed.clone(),
                 grant: pod.grant.clone(),

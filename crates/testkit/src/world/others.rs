@@ -2,7 +2,7 @@
 
 use api::v1alpha1::cluster::Retention;
 use api::{EtcdClusterStatus, names};
-use plan::observed::Member;
+use plan::observed::{Latched, Member};
 
 use crate::world::{Claim, Cluster, Container, Data, NAME, Volume, World, peer_url};
 
@@ -14,53 +14,66 @@ impl World {
         self.object.revision += 1;
     }
 
-    /// Somebody changes the spec.
+    /// A user changes the spec.
     pub fn resize(&mut self, size: u32) {
         self.object.size = size;
         self.object.generation += 1;
         self.object.revision += 1;
     }
 
-    /// Somebody changes something that reaches the pods.
+    /// A user changes something that reaches the pods.
     pub fn edit(&mut self, edit: u32) {
         self.object.edit = edit;
         self.object.generation += 1;
         self.object.revision += 1;
     }
 
-    /// Somebody asks for another line of etcd.
+    /// A user asks for another minor version of etcd.
     pub fn upgrade(&mut self, minor: u8) {
         self.object.minor = minor;
         self.object.generation += 1;
         self.object.revision += 1;
     }
 
-    /// Somebody asks for larger volumes.
+    /// TLS is asked for, or no longer.
+    pub fn ask_for_tls(&mut self, tls: bool) {
+        self.object.tls = tls;
+        self.object.generation += 1;
+        self.object.revision += 1;
+    }
+
+    /// A user asks for larger volumes.
     pub fn enlarge(&mut self, storage: u64) {
         self.object.storage = storage;
         self.object.generation += 1;
         self.object.revision += 1;
     }
 
-    /// Somebody asks for a pause, or takes that back.
+    /// A user asks for a pause, or reverts that.
     pub fn pause(&mut self, paused: bool) {
         self.object.paused = paused;
         self.object.revision += 1;
     }
 
-    /// Somebody wipes the status by hand.
+    /// What is recorded in the status.
+    pub fn memory(&self) -> Latched {
+        plan::status::latched(&self.object.status)
+    }
+
+    /// A user wipes the status by hand.
     pub fn wipe_status(&mut self) {
         self.object.status = EtcdClusterStatus::default();
         self.object.revision += 1;
     }
 
-    /// The object is deleted and created anew under the same name. What it owned goes by and by.
-    pub fn create_anew(&mut self, size: u32) {
+    /// The object is deleted and recreated under the same name. What it owned goes by and by.
+    pub fn create_again(&mut self, size: u32) {
         if self.object.when_deleted == Retention::Delete {
             for claim in self.claims.values_mut() {
                 claim.terminating = true;
             }
         }
+        self.certificates.forget();
         self.object.uid = self.fresh("object");
         self.object.generation = 1;
         self.object.size = size;
@@ -71,7 +84,7 @@ impl World {
     /// A backup of the object is restored after it was deleted, with the status that it had: the same name, another UID.
     pub fn restore_object(&mut self) {
         let status = self.object.status.clone();
-        self.create_anew(self.object.size);
+        self.create_again(self.object.size);
         self.object.status = status;
     }
 
@@ -127,7 +140,7 @@ impl World {
         self.crash(ordinal);
     }
 
-    /// Somebody adds a member that is none of ours, and never starts it.
+    /// A user adds a member that is none of ours, and never starts it.
     pub fn add_stranger(&mut self, id: u64, learner: bool) {
         for cluster in self.clusters.values_mut() {
             cluster.members.push(Member {
@@ -159,7 +172,7 @@ impl World {
         let volume = self.claims.get_mut(&ordinal).map(|claim| &mut claim.volume);
         if let Some(volume) = volume {
             if let Some(identity) = &mut volume.identity {
-                "somebody-else".clone_into(&mut identity.cluster_uid);
+                "another-object".clone_into(&mut identity.cluster_uid);
             }
             if let Some(data) = &mut volume.data {
                 (data.cluster, data.member) = (cluster, cluster);
@@ -183,10 +196,10 @@ impl World {
         }
     }
 
-    /// A claim with data of a cluster that nobody here knows.
+    /// A claim with data of a cluster that is not known here.
     pub fn plant_foreign_claim(&mut self, ordinal: u32, cluster: u64) {
         let uid = self.fresh("claim");
-        let cluster_uid = "somebody-else".to_owned();
+        let cluster_uid = "another-object".to_owned();
         let data = Data {
             cluster,
             member: 0xbad0 + u64::from(ordinal),

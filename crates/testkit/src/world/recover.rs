@@ -1,4 +1,4 @@
-//! What is left of a cluster lives on as another one, and what must never happen on the way.
+//! What is left of a cluster continues as another one, and what must never happen on the way.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ impl World {
         self.object.revision += 1;
     }
 
-    /// Somebody was written down to go on. Nobody who can be reached has more.
+    /// A survivor was recorded. No member that can be reached has more.
     pub(super) fn check_choice(&mut self) {
-        let recovery = self.object.status.recovery.as_ref();
-        let chosen = recovery.and_then(|recovery| recovery.survivor.as_ref());
+        let recovery = self.memory().recovery;
+        let chosen = recovery.and_then(|recovery| recovery.survivor);
         let chosen = chosen.and_then(|chosen| api::names::ordinal(NAME, &chosen.member));
         let log = |claim: &Claim| claim.volume.data.filter(|_| !claim.volume.damaged);
         let Some(data) = chosen.and_then(|ordinal| log(self.claims.get(&ordinal)?)) else {
@@ -26,7 +26,7 @@ impl World {
         };
         let longer = self.claims.values().any(|claim| {
             let node = claim.node.as_ref().and_then(|node| self.nodes.get(node));
-            let reachable = node.is_none_or(|state| *state == NodeState::Fine);
+            let reachable = node.is_none_or(|state| *state == NodeState::Ready);
             let other = log(claim).filter(|other| other.cluster == data.cluster);
             // What is left of one that was removed is never read again, whatever it holds.
             let other = other.filter(|other| self.is_listed(other.cluster, other.member));
@@ -56,7 +56,7 @@ impl World {
         true
     }
 
-    /// A survivor founds another cluster on its data.
+    /// A survivor bootstraps another cluster from its data.
     pub(super) fn start_recovered(&mut self, ordinal: u32, token: &str) {
         if !self.tokens.insert(token.to_owned()) {
             self.violate(format!("a second bootstrap under the token {token}"));
@@ -71,7 +71,7 @@ impl World {
         if runs {
             self.violate("fork: recovered beside a process of the old cluster");
         }
-        // What only the others had was given up, and so was what an earlier survivor founded before it was lost.
+        // What only the others had was given up, and so was what an earlier survivor bootstrapped before it was lost.
         for old in self.clusters.values_mut() {
             old.acknowledged = 0;
             old.given_up = true;

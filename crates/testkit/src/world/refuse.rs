@@ -3,6 +3,7 @@
 
 use api::names;
 use manifests::{Kind, Shape};
+use plan::Step;
 use plan::observed::{Answer, Wish};
 
 use crate::world::act::Written;
@@ -36,7 +37,77 @@ pub const OBJECTS: [&str; 9] = [
     "claim 3",
 ];
 
+/// Every step that can fail, by the name that this world gives it.
+pub const STEPS: [&str; 20] = [
+    "Grant",
+    "AddLearner",
+    "Promote",
+    "RemoveMember",
+    "RestartPod",
+    "MoveLeader",
+    "RetireMember",
+    "DeleteClaim",
+    "StopPod",
+    "Downgrade",
+    "ExpandClaim",
+    "OrphanPods",
+    "MarkRemoved",
+    "RepeatGrant",
+    "Compact",
+    "Defragment",
+    "Disarm",
+    "AddDebugContainer",
+    "IssueCertificates",
+    "RefreshCertificates",
+];
+
+/// The name of a step, and the ordinal that it is about.
+fn named(step: &Step) -> Option<(&'static str, Option<u32>)> {
+    Some(match step {
+        Step::Nothing
+        | Step::Wait
+        | Step::Refuse
+        | Step::RemoveFinalizer
+        | Step::ApplyObjects(_)
+        | Step::RestoreTemplate(_)
+        | Step::Latch(_) => return None,
+        Step::Grant { ordinal, .. } => ("Grant", Some(*ordinal)),
+        Step::AddLearner { ordinal, .. } => ("AddLearner", Some(*ordinal)),
+        Step::Promote { ordinal, .. } => ("Promote", Some(*ordinal)),
+        Step::RemoveMember { ordinal, .. } => ("RemoveMember", Some(*ordinal)),
+        Step::RestartPod { ordinal, .. } => ("RestartPod", Some(*ordinal)),
+        Step::MoveLeader { ordinal, .. } => ("MoveLeader", Some(*ordinal)),
+        Step::RetireMember { ordinal, .. } => ("RetireMember", Some(*ordinal)),
+        Step::DeleteClaim { ordinal, .. } => ("DeleteClaim", Some(*ordinal)),
+        Step::StopPod { ordinal, .. } => ("StopPod", Some(*ordinal)),
+        Step::Downgrade { .. } => ("Downgrade", None),
+        Step::ExpandClaim { ordinal, .. } => ("ExpandClaim", Some(*ordinal)),
+        Step::OrphanPods { .. } => ("OrphanPods", None),
+        Step::MarkRemoved { ordinal, .. } => ("MarkRemoved", Some(*ordinal)),
+        Step::RepeatGrant { ordinal, .. } => ("RepeatGrant", Some(*ordinal)),
+        Step::Compact { .. } => ("Compact", None),
+        Step::Defragment { ordinal, .. } => ("Defragment", Some(*ordinal)),
+        Step::Disarm { .. } => ("Disarm", None),
+        Step::AddDebugContainer { ordinal, .. } => ("AddDebugContainer", Some(*ordinal)),
+        Step::IssueCertificates(_) => ("IssueCertificates", None),
+        Step::RefreshCertificates { ordinal, .. } => ("RefreshCertificates", Some(*ordinal)),
+    })
+}
+
 impl World {
+    /// From now on this step fails; with an ordinal, only where it is about that.
+    pub fn reject(&mut self, step: &'static str, ordinal: Option<u32>) {
+        self.rejects.insert((step, ordinal));
+    }
+
+    /// Why a step fails.
+    pub(super) fn rejection(&self, step: &Step) -> Option<String> {
+        let (name, ordinal) = named(step)?;
+        let all = self.rejects.contains(&(name, None));
+        let one = self.rejects.contains(&(name, ordinal));
+        (all || one).then(|| format!("admission webhook denied {name}"))
+    }
+
     /// From now on, writes of this object end so; `None` ends that.
     pub fn refuse(&mut self, object: &str, how: Option<How>) {
         match how {

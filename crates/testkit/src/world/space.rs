@@ -50,14 +50,14 @@ pub struct Upkeep {
 }
 
 impl World {
-    /// Somebody changes the quota.
+    /// A user changes the quota.
     pub fn set_quota(&mut self, quota: u64) {
         self.upkeep.quota = Some(quota);
         self.object.generation += 1;
         self.object.revision += 1;
     }
 
-    /// The data of a member goes bad, and nobody has noticed yet.
+    /// The data of a member is damaged, and that was not noticed yet.
     pub fn spoil(&mut self, ordinal: u32, into: u32) {
         let data = self.claims.get(&ordinal).and_then(|c| c.volume.data);
         if let Some(data) = data {
@@ -76,7 +76,7 @@ impl World {
         self.upkeep.files.get(&member).copied().unwrap_or(BASE)
     }
 
-    /// It is being defragmented, and answers nobody.
+    /// It is being defragmented, and does not respond.
     pub(super) fn is_busy(&self, member: u64) -> bool {
         self.upkeep.busy.contains_key(&member)
     }
@@ -196,7 +196,7 @@ impl World {
         Ok(())
     }
 
-    /// `Defragment`: now and then it takes longer than anybody waits.
+    /// `Defragment`: now and then it takes longer than any caller waits.
     fn defragment(&mut self, member: u64, led: bool) -> Result<(), String> {
         let running = self.running();
         let own = running.iter().find(|(_, _, running)| *running == member);

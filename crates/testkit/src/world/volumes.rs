@@ -1,4 +1,4 @@
-//! Volumes that grow, and the StatefulSet that is made anew around its pods for them.
+//! Volumes that grow, and the StatefulSet that is recreated around its pods for them.
 
 use api::v1alpha1::cluster::Retention;
 
@@ -41,7 +41,7 @@ impl World {
         unused.map(|(ordinal, _)| *ordinal).collect()
     }
 
-    /// Whoever resizes volumes does so by and by.
+    /// The driver resizes volumes by and by.
     pub(super) fn run_resizer(&mut self) {
         for claim in self.claims.values_mut() {
             if claim.capacity < claim.requested && self.rng.chance(20) {

@@ -40,7 +40,7 @@ pub(super) fn measure(layout: &Layout, target: &Target, clusters: u8) -> Result<
     let later = count_clusters(target)?;
     if count.max(later) > usize::from(clusters) {
         eprintln!(
-            "  {count} clusters before, {later} after: somebody else is at work, so this was not idle"
+            "  {count} clusters before, {later} after: another program is at work, so this was not idle"
         );
     }
     let name = format!("resident with {count} clusters");
@@ -72,6 +72,11 @@ fn create(place: &Place<'_>, numbers: std::ops::RangeInclusive<u8>) -> Result<()
     for number in numbers {
         place.create_cluster(&format!("m{number}"), 1, CONTROL_PLANE_ETCD)?;
     }
+    settle(place)
+}
+
+/// Until every cluster is Ready, and a while longer.
+pub(super) fn settle(place: &Place<'_>) -> Result<()> {
     let ready = [
         "wait",
         "etcdclusters",
@@ -95,11 +100,11 @@ fn megabytes(bytes: u64) -> f64 {
 }
 
 /// A process, by its directory in /proc.
-struct Process(PathBuf);
+pub(super) struct Process(PathBuf);
 
 impl Process {
     /// The operator in its pod: another may run on this machine outside of any.
-    fn of_operator(target: &Target) -> Result<Self> {
+    pub(super) fn of_operator(target: &Target) -> Result<Self> {
         let mut kubectl = target.command("kubectl");
         kubectl.args(["get", "pods", "--namespace", NAMESPACE, "-o"]);
         let uids = output(kubectl.arg("jsonpath={.items[*].metadata.uid}"))?;
@@ -134,6 +139,19 @@ impl Process {
         let status = self.read("status")?;
         let kilobytes = parse_resident(&status).context("no VmRSS")?;
         Ok(f64::from(kilobytes) / 1024.0)
+    }
+
+    /// The time of every running thread, in nanoseconds: a minute without work is a few ticks only.
+    pub(super) fn precise_seconds(&self) -> Result<f64> {
+        let mut total = Duration::ZERO;
+        for thread in std::fs::read_dir(self.0.join("task")).context("the operator has ended")? {
+            // Threads come and go while we look.
+            let spent = std::fs::read_to_string(thread?.path().join("schedstat"));
+            let spent = spent.unwrap_or_default();
+            let spent = spent.split_whitespace().next().unwrap_or_default();
+            total += Duration::from_nanos(spent.parse().unwrap_or_default());
+        }
+        Ok(total.as_secs_f64())
     }
 
     fn processor_seconds(&self) -> Result<f64> {

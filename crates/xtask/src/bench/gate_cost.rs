@@ -141,7 +141,7 @@ impl Pod {
         };
         let [client, _, _] = self.ports;
         let pool = Pool::new(Arc::new(Port(client)));
-        let member = pool.member(&target, Security::Plain);
+        let member = pool.member(&target, &Security::Plain);
         wait_until("etcd answers", PATIENCE, || {
             Ok(runtime.block_on(member.status()).is_ok())
         })?;

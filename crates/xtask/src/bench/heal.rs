@@ -110,7 +110,7 @@ impl<'a, 'b> Patient<'a, 'b> {
     }
 
     fn lose_volume(mut self, measured: &mut Measured) -> Result<()> {
-        let victim = self.followers()?.pop().context("nobody follows")?;
+        let victim = self.followers()?.pop().context("no member follows")?;
         let gone = self.ids(&[&victim])?;
         let since = self.since(&format!("{victim} loses its volume"));
         self.lose(&[&victim])?;
@@ -125,7 +125,7 @@ impl<'a, 'b> Patient<'a, 'b> {
         let since = self.since(&format!("{node} with {members:?} is out of service"));
         let broken = BrokenNode::taint(self.place.target, &node)?;
         let seconds = self.healed(&gone, since);
-        broken.mend()?;
+        broken.repair()?;
         measured.add(Row::Node, seconds?);
         self.end(Row::Node, measured)
     }
@@ -147,7 +147,7 @@ impl<'a, 'b> Patient<'a, 'b> {
         chronicle.tell(&format!("Kubernetes reports that {node} is silent"));
         let seconds = self.healed(&gone, since);
         let from_report = reported.elapsed().as_secs_f64();
-        broken.mend()?;
+        broken.repair()?;
         measured.add(Row::DeadNode, seconds?);
         measured.add(Row::SilentNode, from_report);
         self.end(Row::SilentNode, measured)
@@ -170,7 +170,7 @@ impl<'a, 'b> Patient<'a, 'b> {
 
     /// Who is left followed, and may lack what the leader had acknowledged last.
     fn lose_quorum(mut self, measured: &mut Measured) -> Result<()> {
-        let survivor = self.followers()?.pop().context("nobody follows")?;
+        let survivor = self.followers()?.pop().context("no member follows")?;
         let all: Vec<String> = self.place.pods.objects.keys().cloned().collect();
         let gone = self.ids(&all)?;
         let victims: Vec<String> = all.into_iter().filter(|name| *name != survivor).collect();
@@ -245,7 +245,7 @@ impl<'a, 'b> Patient<'a, 'b> {
     fn followers(&mut self) -> Result<Vec<String>> {
         self.place.pods.wait(Duration::ZERO);
         let pods = &self.place.pods.objects;
-        let leader = self.place.etcd.leader(pods).context("nobody leads")?;
+        let leader = self.place.etcd.leader(pods).context("no member leads")?;
         Ok(pods
             .keys()
             .filter(|name| **name != leader)
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_silent_when_nobody_knows_how_it_is() {
+    fn a_node_is_silent_when_its_state_is_unknown() {
         let node =
             |status: &str| json!({"status": {"conditions": [{"type": "Ready", "status": status}]}});
         assert!(is_silent(&node("Unknown")) && is_silent(&node("False")));

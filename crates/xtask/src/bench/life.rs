@@ -19,8 +19,8 @@ use crate::live::{Watch, text};
 /// How soon a rolling restart must begin; an operator that does not know of it never begins.
 const BEGIN: Duration = Duration::from_secs(10);
 const THREE: usize = 3;
-/// etcd itself removes nobody before the others have been connected to the leader for five seconds, so a cluster that was
-/// just grown is not what is measured.
+/// etcd itself removes no member before the others have been connected to the leader for five seconds, so a cluster
+/// that was just grown is not what is measured.
 const CONNECTED: Duration = Duration::from_secs(6);
 
 /// Measures and prints.
@@ -52,8 +52,8 @@ fn measure_pod(place: &mut Place<'_>, version: &str, measured: &mut Measured) ->
     place.empty()
 }
 
-/// Three known members, stopped and started with their data. Nobody writes meanwhile: the last member would wait up to
-/// seven seconds for a write that it cannot finish, or not, as it happens.
+/// Three known members, stopped and started with their data. No client writes meanwhile: the last member would wait up
+/// to seven seconds for a write that it cannot finish, or not, as it happens.
 fn measure_plain(place: &mut Place<'_>, version: &str, measured: &mut Measured) -> Result<()> {
     place.post("/api/v1", "services", &build_service("s"))?;
     let object = build_statefulset("s", &place.namespace, version, 3);

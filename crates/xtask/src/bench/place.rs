@@ -50,7 +50,7 @@ impl<'a> Place<'a> {
         Watch::start(self.target, &self.namespace, kind)
     }
 
-    /// Somebody who writes to the only cluster here.
+    /// A client that writes to the only cluster here.
     pub(super) fn writer(&self) -> Result<Writer> {
         Writer::start(self.target, &self.namespace)
     }

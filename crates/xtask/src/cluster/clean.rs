@@ -73,7 +73,7 @@ fn remove_network_results() -> Result<()> {
     Ok(())
 }
 
-/// Directories that daemons of ours make at places they do not let us choose, if nobody else uses them.
+/// Directories that daemons of ours make at places they do not let us choose, if no other program uses them.
 fn remove_empty_directories() -> Result<()> {
     let kubelet = Path::new("/var/lib/kubelet");
     let plugins = kubelet.join("device-plugins");

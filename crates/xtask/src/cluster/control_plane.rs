@@ -10,7 +10,7 @@ use anyhow::Result;
 use super::build::{CONTROL_PLANE_ETCD, provisioner_version};
 use super::network::{HOST, SERVICE_RANGE};
 use super::process::{ensure_started, wait_while_alive};
-use super::state::{Layout, Settings};
+use super::state::{Layout, Settings, write};
 use crate::tools::output;
 
 /// Apart from the usual 6443, 2379 and 2380, which something else on this machine may use.
@@ -50,6 +50,7 @@ pub(crate) fn is_ready(layout: &Layout, settings: &Settings) -> bool {
 pub(crate) fn ensure(layout: &Layout, settings: &Settings) -> Result<()> {
     let [etcd, api_server, controller_manager, scheduler, volumes] = PROCESSES;
     ensure_started(layout, etcd, &mut etcd_command(layout))?;
+    write(&layout.audit_policy(), include_str!("addons/audit.yaml"))?;
     ensure_started(
         layout,
         api_server,
@@ -110,6 +111,13 @@ fn api_server_command(layout: &Layout, settings: &Settings) -> Command {
         format!("--requestheader-client-ca-file={}", pki("ca.crt")),
         format!("--proxy-client-cert-file={}", pki("front-proxy.crt")),
         format!("--proxy-client-key-file={}", pki("front-proxy.key")),
+    ]);
+    command.args([
+        format!("--audit-policy-file={}", layout.audit_policy().display()),
+        format!("--audit-log-path={}", layout.audit_log().display()),
+        // Megabytes, and one older file beside it.
+        "--audit-log-maxsize=50".to_owned(),
+        "--audit-log-maxbackup=1".to_owned(),
     ]);
     command.args([
         "--service-account-issuer=https://kubernetes.default.svc",

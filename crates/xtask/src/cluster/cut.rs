@@ -1,5 +1,5 @@
 //! Cutting a node off: packets are dropped in the node's own network. What is cut is an element of a set with a
-//! lifetime, so the kernel joins the node again even if nobody is left to do it.
+//! lifetime, so the kernel joins the node again even if no process is left to do it.
 
 use anyhow::Result;
 

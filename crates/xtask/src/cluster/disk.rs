@@ -1,4 +1,5 @@
-//! Whether there is room on the machine's disk. The nodes are told to overlook a full disk, so somebody else must say it.
+//! Whether there is room on the machine's disk. The nodes are configured to overlook a full disk, so it has to be said
+//! here.
 
 use std::path::Path;
 

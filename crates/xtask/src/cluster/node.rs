@@ -127,7 +127,7 @@ pub(crate) fn open(layout: &Layout, settings: &Settings, node: Node) -> Result<(
     output(&mut command).map(drop)
 }
 
-/// As a power cut: daemons first, so that nobody tells of the containers' end, then every container at once.
+/// As a power cut: daemons first, so that nothing reports the containers' end, then every container at once.
 pub(crate) fn kill(layout: &Layout, node: Node) -> Result<()> {
     for process in ["kubelet", "proxy", "containerd"] {
         stop(layout, &format!("{process}-{}", node.name()))?;

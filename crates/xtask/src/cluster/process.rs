@@ -96,7 +96,7 @@ pub(crate) fn ensure_started(layout: &Layout, name: &str, command: &mut Command)
     )
 }
 
-/// The process recorded under this name, if it lives.
+/// The process recorded under this name, if it runs.
 pub(crate) fn running(layout: &Layout, name: &str) -> Option<Identity> {
     let record = fs::read_to_string(layout.record(name)).ok()?;
     Identity::parse(&record).filter(|identity| identity.is_alive())
@@ -165,7 +165,7 @@ pub(crate) fn end_all(processes: &[Identity]) -> Result<()> {
     })
 }
 
-/// Our own programs that name `directory` or something below it in their arguments. This finds what no record tells of:
+/// Our own programs that name `directory` or something below it in their arguments. This finds what has no record:
 /// the shims that containerd starts, and a process whose record an interrupted `up` could not write.
 pub(crate) fn at_work_below(directory: &Path) -> Result<Vec<Identity>> {
     let mut found = Vec::new();

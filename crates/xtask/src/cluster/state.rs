@@ -18,7 +18,7 @@ pub(crate) struct Settings {
     pub(crate) provider: Provider,
     pub(crate) nodes: u8,
     pub(crate) kubernetes: String,
-    /// After a reboot nothing of the cluster lives, whatever its files say.
+    /// After a reboot nothing of the cluster runs, whatever its files say.
     pub(crate) boot: String,
 }
 
@@ -90,6 +90,16 @@ impl Layout {
         self.cluster().join("log").join(format!("{process}.log"))
     }
 
+    /// Which requests the API server writes down.
+    pub(crate) fn audit_policy(&self) -> PathBuf {
+        self.cluster().join("audit.yaml")
+    }
+
+    /// Where it does; the stories look for it beside the kubeconfig.
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.log("audit")
+    }
+
     pub(crate) fn record(&self, process: &str) -> PathBuf {
         self.cluster().join("run").join(process)
     }
@@ -139,7 +149,7 @@ impl Layout {
     }
 }
 
-/// Writes a file so that nobody ever sees half of it.
+/// Writes a file so that no reader ever sees half of it.
 pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     let half = path.with_extension("half");
     fs::write(&half, content).with_context(|| format!("write {}", half.display()))?;

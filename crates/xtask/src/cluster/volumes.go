@@ -115,7 +115,7 @@ func (c *controller) provision(name cache.ObjectName) error {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return err
 	}
-	// The umask does not count: whoever runs in the pod may write.
+	// The umask does not count: any user in the pod may write.
 	if err := os.Chmod(path, 0o777); err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ impl Show {
     fn tick(&self) {
         if self.terminal {
             print!("\r  {:5.1} s …", self.started.elapsed().as_secs_f32());
-            // A clock that does not move harms nobody.
+            // A clock that does not move does no harm.
             drop(std::io::stdout().flush());
         }
     }

@@ -177,6 +177,6 @@ impl Client {
                 Err(_) => self.failed(),
             }
         }
-        bail!("nobody answers, so {key} could not be looked for")
+        bail!("no member answers, so {key} could not be looked for")
     }
 }

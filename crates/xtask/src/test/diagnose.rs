@@ -1,4 +1,4 @@
-//! What a failed run leaves behind for whoever looks at it later. It never fails itself.
+//! What a failed run leaves behind for a later diagnosis. It never fails itself.
 
 use std::path::Path;
 use std::process::Command;

@@ -244,7 +244,7 @@ impl Bench<'_> {
         run_counted(command, &mut self.counts)
     }
 
-    /// Always the same seed: whoever breaks it sees what broke, and others are for longer runs.
+    /// Always the same seed: a change that breaks it fails every time; other seeds are for longer runs.
     fn chaos(&mut self) -> Result<()> {
         let options = chaos::Options {
             seed: 1,

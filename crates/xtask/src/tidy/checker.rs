@@ -15,7 +15,7 @@ const FACTS: [&str; 2] = ["crates/plan/src/observed.rs", "crates/plan/src/observ
 /// Modules of `plan` that the check may name.
 const MODULES: [&str; 3] = ["observed", "decision", "invariants"];
 /// Functions over facts that only look something up by its name or kind, and the arithmetic of quorums.
-const SHARED: [&str; 10] = [
+const SHARED: [&str; 13] = [
     "peer_url",
     "member_name",
     "ordinal_of",
@@ -23,6 +23,9 @@ const SHARED: [&str; 10] = [
     "serving",
     "voters",
     "learners",
+    "trial",
+    "defragmenting",
+    "is_renewing",
     "quorum",
     "parse",
     "parse_id",

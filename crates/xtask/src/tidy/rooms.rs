@@ -12,14 +12,19 @@ use crate::tools::output;
 
 /// A crate and the crates of ours that it may use. Absent on purpose: `operator` and `xtask` on the right side, and `e2e`
 /// but for `chaos`, which looks at clusters with the eyes of the stories.
-const DOORS: [(&str, &[&str]); 11] = [
+const DOORS: [(&str, &[&str]); 13] = [
     ("gate", &[]),
+    ("pki", &[]),
+    ("hostile", &[]),
     ("api", &[]),
     ("manifests", &["api", "gate"]),
     ("plan", &["api", "gate", "manifests"]),
     ("etcd", &["gate"]),
     ("agent", &["gate"]),
-    ("operator", &["api", "gate", "manifests", "plan", "etcd"]),
+    (
+        "operator",
+        &["api", "gate", "manifests", "plan", "etcd", "pki"],
+    ),
     ("testkit", &["api", "gate", "manifests", "plan"]),
     ("e2e", ANY),
     ("chaos", &["api", "etcd", "e2e"]),
@@ -33,9 +38,10 @@ const ANY: &[&str] = &[
     "etcd",
     "agent",
     "testkit",
+    "pki",
 ];
 
-const PURE: [&str; 4] = ["api", "manifests", "plan", "gate"];
+const PURE: [&str; 5] = ["api", "manifests", "plan", "gate", "pki"];
 const IMPURE: [&str; 5] = ["tokio", "hyper", "kube-client", "tonic", "etcd"];
 
 #[derive(Deserialize)]
@@ -86,8 +92,9 @@ fn doors(metadata: &Metadata) -> Vec<Finding> {
             continue;
         };
         for used in package.dependencies.iter().filter(|d| d.path.is_some()) {
-            // The kit serves every room's tests, and no room's product.
-            let kit = used.name == "testkit" && used.kind.as_deref() == Some("dev");
+            // These serve every room's tests. Who may use them in the product stands in its row.
+            let kit = ["testkit", "pki", "hostile"].contains(&used.name.as_str())
+                && used.kind.as_deref() == Some("dev");
             if !kit && !allowed.contains(&used.name.as_str()) {
                 findings.push(Finding::new(
                     &place,

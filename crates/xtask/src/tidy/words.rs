@@ -1,5 +1,5 @@
 //! Words that must not be in the repository: promises without an issue, tests that are switched off, paths of
-//! somebody's machine, packages from anywhere but crates.io.
+//! one machine, packages from anywhere but crates.io, and terms that Kubernetes and etcd have another word for.
 
 use super::{Finding, Source};
 
@@ -19,8 +19,13 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     for source in sources {
         for (number, line) in (1..).zip(source.text.lines()) {
             let place = || format!("{}:{number}", source.path);
-            for word in words.iter().filter(|word| line.contains(&word.text)) {
+            let held = |word: &&Word| line.contains(&word.text) && !is_list(source, word);
+            for word in words.iter().filter(held) {
                 findings.push(Finding::new(place(), word.what, word.hint));
+            }
+            if is_prose(source) && has_person(line) {
+                let hint = "name the member, pod, caller or user that is meant";
+                findings.push(Finding::new(place(), TERM, hint));
             }
             if is_open_promise(line) {
                 let hint = "open an issue and write its number behind the word, as in (#12)";
@@ -39,6 +44,38 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
+/// The page that lists the terms to avoid has to name them.
+fn is_list(source: &Source, word: &Word) -> bool {
+    source.path == LIST && word.what == TERM
+}
+
+/// Code and pages, names of functions included; not what another program wrote, nor the list.
+fn is_prose(source: &Source) -> bool {
+    let written = [".rs", ".md"].iter().any(|end| source.path.ends_with(end));
+    written && source.path != LIST
+}
+
+/// Stands for a member, a pod, a caller or a user, and does not say for which.
+fn has_person(line: &str) -> bool {
+    let persons = [
+        concat!("no", "body"),
+        concat!("who", "ever"),
+        concat!("wh", "om"),
+        concat!("some", "body"),
+        concat!("every", "body"),
+        concat!("any", "body"),
+    ];
+    line.split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| {
+            persons
+                .iter()
+                .any(|person| word.eq_ignore_ascii_case(person))
+        })
+}
+
+const LIST: &str = "STYLE.md";
+const TERM: &str = "a word that Kubernetes and etcd have another one for";
+
 fn words() -> Vec<Word> {
     let machine = "no path of one machine belongs here";
     let machine_hint = "take it from the environment, or from the root of the repository";
@@ -55,11 +92,13 @@ fn words() -> Vec<Word> {
         ),
         word(
             ["#[ign", "ore"],
-            "a test that nobody runs",
-            "mend it, or let it ask the environment whether it can run",
+            "a test that never runs",
+            "repair it, or let it ask the environment whether it can run",
         ),
         word(["/ro", "ot/"], machine, machine_hint),
         word(["/ho", "me/"], machine, machine_hint),
+        word([" an", "ew"], TERM, "write recreated, again or starts over"),
+        word(["written ", "down"], TERM, "write recorded"),
     ]
 }
 
@@ -105,6 +144,32 @@ mod tests {
         let found = check(&[source("docs/a.md", &text)]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place, "docs/a.md:2");
+    }
+
+    #[test]
+    fn terms_to_avoid_are_found_except_where_they_are_listed() {
+        let text = ["a pod is made an", "ew\n"].concat();
+        assert_eq!(check(&[source("docs/a.md", &text)]).len(), 1);
+        assert!(check(&[source("STYLE.md", &text)]).is_empty());
+    }
+
+    #[test]
+    fn words_that_hide_the_member_that_is_meant_are_found_in_code_and_pages() {
+        let no_one = ["no", "body"].concat();
+        let who = ["Who", "ever"].concat();
+        let texts = [
+            format!("// {who} waits may join.\n"),
+            format!("fn {no_one}_is_restarted() {{}}\n"),
+            format!("how it ends is {no_one}'s concern\n"),
+        ];
+        for text in texts {
+            assert_eq!(check(&[source("a.rs", &text)]).len(), 1, "{text}");
+            assert_eq!(check(&[source("docs/a.md", &text)]).len(), 1, "{text}");
+            assert!(check(&[source("STYLE.md", &text)]).is_empty(), "{text}");
+            assert!(check(&[source("a.txt", &text)]).is_empty(), "{text}");
+        }
+        let plain = "whole members, no body, some body of a request\n";
+        assert!(check(&[source("a.rs", plain)]).is_empty());
     }
 
     #[test]

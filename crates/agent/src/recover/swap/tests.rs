@@ -38,6 +38,7 @@ fn make(directory: &Path, head: Head, incarnation: u64) {
         pod: None,
         member_id: Some(format!("{:x}", head.member_id)),
         cluster_id: Some(format!("{:x}", head.cluster_id)),
+        transport: None,
     };
     write_identity(directory, &identity).unwrap();
 }

@@ -39,7 +39,7 @@ fn what_is_no_link_of_ours_stays() {
         assert_eq!(find(volume), None);
         assert!(root(volume).join("wal").is_dir());
 
-        // Somebody's data on another disk.
+        // Other data on another disk.
         fs::rename(root(volume), volume.join("elsewhere")).unwrap();
         symlink("elsewhere", root(volume)).unwrap();
         set(volume, lead).unwrap();

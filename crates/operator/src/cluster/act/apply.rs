@@ -1,5 +1,5 @@
 //! Writes the objects that are missing or differ. What exists is changed only if it is ours, which its UID
-//! proves; what does not exist is created, so that somebody else's object of that name is never taken over.
+//! proves; what does not exist is created, so that an object of that name with another owner is never taken over.
 
 use api::{EtcdCluster, labels, names};
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -13,6 +13,7 @@ use manifests::{Kind, Object, Shape, drift};
 use plan::Observed;
 use plan::observed::{Answer, Attempt};
 use plan::status::Outcome;
+use plan::target::Target;
 use serde_json::{Value, json};
 
 use super::{changed_since, is_refusal, managers, outcome_of};
@@ -33,10 +34,9 @@ pub(super) async fn apply(
     let Some(target) = &observed.cluster.target else {
         return Outcome::Done;
     };
-    let built = manifests::build_objects(&owner(cluster), &target.intent, shape, &ctx.agent_image);
-    let objects = match built {
+    let objects = match build(cluster, target, shape, ctx) {
         Ok(objects) => objects,
-        Err(error) => return Outcome::Failed(format!("the objects cannot be rendered: {error}")),
+        Err(failed) => return failed,
     };
     let mut attempts = Vec::new();
     for object in &objects {
@@ -62,6 +62,17 @@ pub(super) async fn apply(
         });
     }
     Outcome::Applied(attempts)
+}
+
+/// The objects as they should be.
+pub(super) fn build(
+    cluster: &EtcdCluster,
+    target: &Target,
+    shape: &Shape,
+    ctx: &Context,
+) -> Result<Vec<Object>, Outcome> {
+    let built = manifests::build_objects(&owner(cluster), &target.intent, shape, &ctx.agent_image);
+    built.map_err(|error| Outcome::Failed(format!("the objects cannot be rendered: {error}")))
 }
 
 /// A write, and what it was for.
@@ -132,7 +143,7 @@ async fn apply_one(
     let api: Api<DynamicObject> =
         Api::namespaced_with(ctx.client.clone(), &namespace, &resource(object.kind));
     let Some(live) = live_object(ctx, &namespace, object.kind, &object.name) else {
-        // It remembers that a cluster has formed. In a life that has ended since this look it would keep the next one
+        // It remembers that a cluster has formed. In an incarnation that has ended since this look it would keep the next one
         // from beginning.
         if object.name == names::client_service(&cluster.name_any())
             && let Some(stale) = is_stale(cluster, ctx).await
@@ -152,15 +163,10 @@ async fn apply_one(
     }
     let mut object = object.clone();
     object.keep_immutable(&live);
-    if object.kind == Kind::StatefulSet {
-        let wanted = template::wanted(&object, &live, shape, &ctx.agent_image);
-        if let Some(field) = &wanted.differs {
-            // It decides over pods that are made long after, and the cache of the object may be older than this one.
-            if let Some(stale) = is_stale(cluster, ctx).await {
-                return Some(Written::of(Some(field.clone()), stale));
-            }
-            return Some(replace_template(&api, &object.name, &live, &wanted, &what).await);
-        }
+    if object.kind == Kind::StatefulSet
+        && let Some(written) = write_template(cluster, (&object, &live), shape, ctx).await
+    {
+        return Some(written);
     }
     template::settle(&mut object, &live);
     let field = drift::find(&object.body, &live)?;
@@ -194,9 +200,29 @@ async fn apply_one(
     })
 }
 
+/// Writes the template that a shape asks for into the live StatefulSet; `None` where it is there.
+pub(super) async fn write_template(
+    cluster: &EtcdCluster,
+    (set, live): (&Object, &Value),
+    shape: &Shape,
+    ctx: &Context,
+) -> Option<Written> {
+    let wanted = template::wanted(set, live, shape, &ctx.agent_image);
+    let field = wanted.differs.as_ref()?;
+    // It decides over pods that are made long after, and the cache of the object may be older than this one.
+    if let Some(stale) = is_stale(cluster, ctx).await {
+        return Some(Written::of(Some(field.clone()), stale));
+    }
+    let (namespace, _) = place(cluster);
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(ctx.client.clone(), &namespace, &resource(set.kind));
+    let what = format!("{:?} {}", set.kind, set.name);
+    Some(replace_template(&api, &set.name, live, &wanted, &what).await)
+}
+
 /// Writes a template as a whole: what an earlier one had and this one has not must be gone. Exactly the StatefulSet
 /// that was seen is written, and the rest of it stays as it is.
-pub(super) async fn replace_template(
+async fn replace_template(
     api: &Api<DynamicObject>,
     name: &str,
     seen: &Value,
@@ -309,8 +335,8 @@ async fn create(api: &Api<DynamicObject>, object: &Object, what: &str) -> Answer
     }
 }
 
-/// The cache did not know it: either it is ours and the cache is behind, or it is somebody else's. A claim that
-/// nobody owns was put there to be used; it gets our labels, and what it holds is looked at before anything else.
+/// The cache did not know it: either it is ours and the cache is behind, or it has another owner. A claim that
+/// has no owner was put there to be used; it gets our labels, and what it holds is looked at before anything else.
 async fn already_there(api: &Api<DynamicObject>, object: &Object, what: &str) -> Answer {
     let live = match api.get(&object.name).await {
         Ok(live) => live,
@@ -343,7 +369,7 @@ fn set_meta(body: &mut Value, key: &str, value: Option<&Value>) {
     }
 }
 
-pub(super) fn resource(kind: Kind) -> ApiResource {
+fn resource(kind: Kind) -> ApiResource {
     match kind {
         Kind::ServiceAccount => ApiResource::erase::<ServiceAccount>(&()),
         Kind::Service => ApiResource::erase::<Service>(&()),

@@ -1,5 +1,5 @@
-//! Puts the container for debugging into a running pod: an ephemeral one, which is no part of readiness and restarts
-//! nobody.
+//! Puts the container for debugging into a running pod: an ephemeral one, which is no part of readiness and restarts no
+//! container.
 
 use api::{EtcdCluster, names};
 use k8s_openapi::api::core::v1::Pod;

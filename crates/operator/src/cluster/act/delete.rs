@@ -1,5 +1,5 @@
 //! Deletes exactly the object that was seen, which its UID proves: the claim and pod of a member that has left, or a
-//! pod that is to be made anew.
+//! pod that is to be recreated.
 
 use api::{EtcdCluster, names};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
@@ -31,8 +31,15 @@ pub(super) enum Grace {
     Full,
     /// A moment, and its node says when it has ended. etcd without a quorum would wait for answers that never come.
     Short,
-    /// None, and nobody waits for its node.
+    /// None, and its node is not waited for.
     Forced,
+}
+
+impl Grace {
+    /// Of a pod for whose clients nothing is left to do.
+    pub(super) fn to_stop(force: bool) -> Self {
+        if force { Self::Forced } else { Self::Short }
+    }
 }
 
 pub(super) async fn pod(
@@ -44,7 +51,7 @@ pub(super) async fn pod(
 ) -> Outcome {
     let (namespace, name) = place(cluster);
     let pod = names::member(&name, ordinal);
-    // Another operator may have written down somebody else since, and two must not be away at once.
+    // Another operator may have recorded another member since, and two must not be away at once.
     if let Some(changed) = changed_since(cluster, ctx).await {
         return changed;
     }

@@ -1,15 +1,15 @@
-//! What the agent in a pod is told: annotations on exactly the pod that was seen.
+//! What the agent in a pod reads: annotations on exactly the pod that was seen.
 
 use std::collections::BTreeMap;
 
-use api::labels::TOLD_ANNOTATION;
+use api::labels::{CERTIFICATES_ANNOTATION, TOLD_ANNOTATION};
 use api::{EtcdCluster, names};
 use gate::{GRANT_ANNOTATION, Grant, REMOVED_ANNOTATION};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use plan::observed::{Told, format_id};
+use plan::observed::{Refreshed, Told, format_id};
 use plan::status::Outcome;
 use serde_json::json;
 
@@ -46,6 +46,19 @@ pub(super) async fn remind(
 ) -> Outcome {
     let told = told.to_string();
     annotate(cluster, ordinal, pod_uid, &[(TOLD_ANNOTATION, &told)], ctx).await
+}
+
+/// Changes nothing that any agent reads: it makes the kubelet look at the volumes of the pod.
+pub(super) async fn refresh(
+    cluster: &EtcdCluster,
+    ordinal: u32,
+    pod_uid: &str,
+    refreshed: &Refreshed,
+    ctx: &Context,
+) -> Outcome {
+    let text = refreshed.to_string();
+    let told = [(CERTIFICATES_ANNOTATION, text.as_str())];
+    annotate(cluster, ordinal, pod_uid, &told, ctx).await
 }
 
 /// Tells that the data of these members must never be read again.

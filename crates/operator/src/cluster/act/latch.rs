@@ -1,4 +1,4 @@
-//! Writes down what is about to be done, together with the report on it: one write.
+//! Records what is about to be done, together with the report on it: one write.
 
 use api::EtcdCluster;
 use plan::observed::Latched;
@@ -20,6 +20,6 @@ pub(super) async fn latch(
     let mut with = observed.clone();
     with.cluster.latched = latched.clone();
     let status = status::decide_status(&with, decision, &Outcome::Done, &old)
-        .unwrap_or_else(|| status::with_latched(&old, latched));
+        .unwrap_or_else(|| status::with_latched(&old, &observed.cluster.uid, latched));
     outcome_of("the status", report::write(cluster, status, ctx).await)
 }

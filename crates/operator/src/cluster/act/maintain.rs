@@ -1,7 +1,7 @@
 //! The upkeep of databases. What takes long is begun here and goes on beside the looks, which see how it ends
 //! ([`crate::tasks`]).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use api::EtcdCluster;
 use etcd::{AlarmKind, Cause};
@@ -10,13 +10,13 @@ use plan::observed::{self, Alarm, MemberList, UpkeepTask};
 use plan::status::Outcome;
 
 use super::changed_since;
-use super::members::{guarded_voter, nobody, refused};
-use crate::cluster::observe::{attempt_of, targets};
+use super::members::{guarded_voter, no_voter, refused};
+use crate::cluster::observe::targets;
 use crate::context::{Context, LONGEST};
 
 /// Until a request is worked on.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// Bytes that a slow disk writes anew in a second.
+/// Bytes that a slow disk rewrites in a second.
 const SLOW: u64 = 20 << 20;
 
 /// Forgets what is older than a revision, on every voter.
@@ -30,9 +30,6 @@ pub(super) async fn compact(
         return changed;
     }
     let task = UpkeepTask::Compact { revision };
-    if let Some(failed) = failed(observed, task, ctx) {
-        return failed;
-    }
     let list = observed.etcd.members.iter();
     let voters = list.flat_map(MemberList::voters);
     let ordinals: Vec<u32> = voters.filter_map(|v| observed.ordinal_of(v)).collect();
@@ -40,7 +37,7 @@ pub(super) async fn compact(
     let mut calls = Vec::new();
     for (ordinal, revision) in ladder(&ordinals, revision) {
         let Some(target) = targets.get(&ordinal) else {
-            return nobody();
+            return no_voter();
         };
         let deadline = deadline(observed, ordinal);
         calls.push((ctx.member(target).with_deadline(deadline), revision));
@@ -74,16 +71,6 @@ fn begin(
     }
 }
 
-/// Why the same failed lately; it is not begun again for a while.
-fn failed(observed: &Observed, task: UpkeepTask, ctx: &Context) -> Option<Outcome> {
-    let held = ctx.attempts.held(
-        &observed.cluster.uid,
-        &attempt_of(observed, task),
-        Instant::now(),
-    );
-    held.map(|(_, outcome)| outcome)
-}
-
 fn describe(error: &etcd::Error) -> String {
     format!("{error}: {}", error.cause)
 }
@@ -108,11 +95,8 @@ pub(super) async fn defragment(
     ctx: &Context,
 ) -> Outcome {
     let task = UpkeepTask::Defragment { ordinal };
-    if let Some(failed) = failed(observed, task, ctx) {
-        return failed;
-    }
     let Some(target) = targets(cluster, ctx).remove(&ordinal) else {
-        return nobody();
+        return no_voter();
     };
     let member = ctx.member(&target);
     let led = observed.leader() == Some(id);

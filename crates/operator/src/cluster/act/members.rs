@@ -17,7 +17,7 @@ use crate::context::Context;
 /// `MemberAdd` and `MemberRemove` wait for a commit.
 const DEADLINE: Duration = Duration::from_secs(7);
 
-/// Whoever is asked judges by its own connections whether the cluster is well enough, before anything is proposed. Where
+/// The member that is asked judges by its own connections whether the cluster is well enough, before anything is proposed. Where
 /// it says no, the next one may know better.
 pub(super) async fn add(
     observed: &Observed,
@@ -25,7 +25,7 @@ pub(super) async fn add(
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Outcome {
-    let mut answer = nobody();
+    let mut answer = no_voter();
     for voter in voters(observed, cluster, ctx) {
         let Err(error) = voter.member_add_learner(peer_url).await else {
             return Outcome::Done;
@@ -52,10 +52,22 @@ pub(super) async fn promote(
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Outcome {
-    let Some(voter) = voter(observed, cluster, ctx) else {
-        return nobody();
+    // Only the leader knows how far a learner is. A follower would pass the call on without saying whose it is, which the
+    // leader refuses where etcd authenticates by certificate.
+    let leader = observed.leader().and_then(|leader| {
+        let members = observed.etcd.members.as_ref()?;
+        let leader = members.voters().find(|voter| voter.id == leader)?;
+        targets(cluster, ctx).remove(&observed.ordinal_of(leader)?)
+    });
+    let Some(leader) = leader else {
+        return Outcome::NotNow("no leader can be asked".into());
     };
-    match voter.member_promote(id).await {
+    match ctx
+        .member(&leader)
+        .with_deadline(DEADLINE)
+        .member_promote(id)
+        .await
+    {
         Ok(()) => Outcome::Done,
         Err(error) => match &error.cause {
             Cause::NotLearner => Outcome::Done,
@@ -73,13 +85,13 @@ pub(super) async fn remove(
     ctx: &Context,
 ) -> Outcome {
     let Some(voter) = voter(observed, cluster, ctx) else {
-        return nobody();
+        return no_voter();
     };
-    let Some(target) = targets(cluster, ctx).remove(&ordinal) else {
-        return nobody();
+    let Some(dial) = targets(cluster, ctx).remove(&ordinal) else {
+        return no_voter();
     };
     let pod_uid = observed.pods.get(&ordinal).map(|pod| pod.uid.as_str());
-    match etcd::gate_report(ctx.connect.as_ref(), &target, DEADLINE).await {
+    match etcd::gate_report(ctx.connect.as_ref(), &dial.target, &dial.security, DEADLINE).await {
         Ok(GateAnswer::Waiting(report)) if Some(report.pod_uid.as_str()) != pod_uid => {
             let other = report.pod_uid;
             let what = format!("the pod with UID {other} answers at the address of this one");
@@ -102,7 +114,7 @@ pub(super) async fn move_leader(
     ctx: &Context,
 ) -> Outcome {
     let Some(target) = targets(cluster, ctx).remove(&ordinal) else {
-        return nobody();
+        return no_voter();
     };
     match ctx
         .member(&target)
@@ -115,20 +127,20 @@ pub(super) async fn move_leader(
     }
 }
 
-/// Has etcd prepare its data for an older line, or stop that.
+/// Has etcd prepare its data for an older minor version, or stop that.
 pub(super) async fn downgrade(
     observed: &Observed,
     to: Option<u8>,
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Outcome {
-    // Where lines are mixed, 3.5 carries it out but does not answer in time.
+    // Where minor versions are mixed, 3.5 carries it out but does not answer in time.
     let newest = |voter: &Member| observed.serving_as(voter.id).and_then(|s| s.version);
     let Some(voter) = best_voters(observed, cluster, ctx, newest)
         .into_iter()
         .next()
     else {
-        return nobody();
+        return no_voter();
     };
     // An order that comes late would let the data fall under members that have gone on.
     if let Some(changed) = changed_since(cluster, ctx).await {
@@ -176,7 +188,7 @@ pub(super) async fn guarded_voter(
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Result<etcd::Member, Outcome> {
-    let voter = voter(observed, cluster, ctx).ok_or_else(nobody)?;
+    let voter = voter(observed, cluster, ctx).ok_or_else(no_voter)?;
     match changed_since(cluster, ctx).await {
         Some(changed) => Err(changed),
         None => Ok(voter),
@@ -213,7 +225,7 @@ fn best_voters<K: Ord>(
         .collect()
 }
 
-pub(super) fn nobody() -> Outcome {
+pub(super) fn no_voter() -> Outcome {
     Outcome::NotNow("no healthy voter can be asked".into())
 }
 

@@ -1,4 +1,4 @@
-//! Larger volumes: the request of a claim, and the StatefulSet that has to be made anew around its pods.
+//! Larger volumes: the request of a claim, and the StatefulSet that has to be recreated around its pods.
 
 use api::{EtcdCluster, names};
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -30,7 +30,7 @@ pub(super) async fn expand(
     outcome_of(&format!("the claim {claim}"), patched)
 }
 
-/// The pods go on running without an owner until the StatefulSet is made anew.
+/// The pods go on running without an owner until the StatefulSet is recreated.
 pub(super) async fn orphan(cluster: &EtcdCluster, uid: &str, ctx: &Context) -> Outcome {
     let (namespace, name) = place(cluster);
     let sets: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &namespace);

@@ -62,8 +62,8 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     }
 }
 
-/// Begins a comparison, or tells what one found that was begun at an earlier look. One that found nothing, because there
-/// was nothing to compare, is not repeated with every look.
+/// Begins a comparison, or returns what one found that was begun at an earlier look. One that found nothing, because
+/// there was nothing to compare, is not repeated with every look.
 fn beside(
     uid: &str,
     observed: &Observed,
@@ -86,7 +86,7 @@ fn beside(
 /// The status says that data differs; whether it still does is asked until it does not.
 fn is_told(cluster: &EtcdCluster) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
-    let reason = Reason::DataDiffers.to_string();
+    let reason = Reason::DataInconsistent.to_string();
     conditions.into_iter().any(|told| told.reason == reason)
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::v1alpha1::cluster::Retention;
-use api::{ClusterIntent, EtcdCluster, Lineage, labels, names};
-use etcd::Target;
+use api::{ClusterIntent, EtcdCluster, Lineage, Plane, Transport, labels, names};
+use etcd::{Security, Target};
 use gate::GRANT_ANNOTATION;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as ApiPod};
@@ -18,7 +18,7 @@ use super::problem::{broken, problem};
 use super::whose::whose_pod;
 use crate::caches;
 use crate::cluster::place;
-use crate::context::Context;
+use crate::context::{Context, Dial};
 
 /// Set by the StatefulSet controller on every pod.
 const REVISION_LABEL: &str = "controller-revision-hash";
@@ -30,7 +30,7 @@ pub(super) enum Belonging {
     Ours,
     /// An earlier object's of this name.
     Former,
-    /// Somebody else's.
+    /// It has another owner.
     Foreign,
 }
 
@@ -81,10 +81,28 @@ pub(super) fn belonging(live: &Value, kind: Kind, cluster: &EtcdCluster) -> Belo
     } else if !owners.is_empty() {
         Belonging::Former
     } else if kind == Kind::PersistentVolumeClaim {
-        // A claim is nobody's unless it shall be deleted with the object.
+        // A claim has no owner unless it is to be deleted with the object.
         Belonging::Ours
     } else {
         Belonging::Foreign
+    }
+}
+
+/// Whose an object is that has an owner, if it is ours.
+pub(super) fn belonging_of<K: Resource>(object: &K, cluster: &EtcdCluster) -> Belonging {
+    let uid = cluster.uid().unwrap_or_default();
+    // One of another name may well have an object with this very name.
+    let name = cluster.name_any();
+    let owners = object.owner_references().iter();
+    let mut clusters = owners
+        .filter(|owner| owner.kind == "EtcdCluster" && owner.name == name)
+        .peekable();
+    if clusters.peek().is_none() {
+        Belonging::Foreign
+    } else if clusters.any(|owner| owner.uid == uid) {
+        Belonging::Ours
+    } else {
+        Belonging::Former
     }
 }
 
@@ -104,7 +122,7 @@ pub(super) fn has_client_service(cluster: &EtcdCluster, ctx: &Context) -> bool {
     .is_some_and(|service| is_owned(service.as_ref(), cluster))
 }
 
-pub(super) fn is_owned<K: Resource>(object: &K, cluster: &EtcdCluster) -> bool {
+pub(crate) fn is_owned<K: Resource>(object: &K, cluster: &EtcdCluster) -> bool {
     let uid = cluster.uid().unwrap_or_default();
     let mut owners = object.owner_references().iter();
     owners.any(|owner| owner.kind == "EtcdCluster" && owner.uid == uid)
@@ -299,7 +317,7 @@ pub(super) fn pods(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Pod> {
     described.collect()
 }
 
-/// The name servers were told of its address.
+/// Its address is published to DNS.
 fn is_published(pod: &ApiPod, cluster: &EtcdCluster, ctx: &Context) -> bool {
     let Some(address) = pod
         .status
@@ -323,25 +341,37 @@ fn is_published(pod: &ApiPod, cluster: &EtcdCluster, ctx: &Context) -> bool {
     found.is_some()
 }
 
-/// Where the pods are reached, by ordinal.
-pub(crate) fn targets(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Target> {
-    let (namespace, _) = place(cluster);
+/// Where the pods are reached, by ordinal. One that speaks TLS, while we have nothing to present, cannot be.
+pub(crate) fn targets(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Dial> {
+    let (namespace, name) = place(cluster);
+    let credentials = ctx.vault.get(&cluster.uid().unwrap_or_default());
     let found = api_pods(cluster, ctx).filter_map(|(ordinal, pod)| {
-        let address = pod.status.as_ref()?.pod_ip.clone()?;
-        Some((
-            ordinal,
-            Target {
-                namespace: namespace.clone(),
-                pod: pod.name_any(),
-                address,
+        let target = Target {
+            namespace: namespace.clone(),
+            pod: pod.name_any(),
+            address: pod.status.as_ref()?.pod_ip.clone()?,
+        };
+        let security = match transport(&pod).client {
+            Plane::Plain => Security::Plain,
+            Plane::Tls => Security::Tls {
+                credentials: Arc::clone(credentials.as_ref()?),
+                name: names::member_host(&name, &namespace, ordinal),
             },
-        ))
+        };
+        Some((ordinal, Dial { target, security }))
     });
     found.collect()
 }
 
-/// What stands where our pods would, and is not ours: what an earlier object of this name left, and what is somebody
-/// else's.
+fn transport(pod: &ApiPod) -> Transport {
+    let written = pod.annotations().get(labels::TRANSPORT_ANNOTATION);
+    written
+        .and_then(|written| Transport::parse(written))
+        .unwrap_or_default()
+}
+
+/// What stands where our pods would, and is not ours: what an earlier object of this name left, and what has another
+/// owner.
 pub(super) fn pods_of_others(cluster: &EtcdCluster, ctx: &Context) -> (Vec<String>, Vec<String>) {
     let (mut former, mut foreign) = (Vec::new(), Vec::new());
     for (_, pod, whose) in named_pods(cluster, ctx) {
@@ -360,7 +390,7 @@ fn api_pods(cluster: &EtcdCluster, ctx: &Context) -> impl Iterator<Item = (u32, 
     ours.map(|(ordinal, pod, _)| (ordinal, pod))
 }
 
-/// Whoever bears the name of one of our pods.
+/// Pods with the name of one of ours.
 fn named_pods(
     cluster: &EtcdCluster,
     ctx: &Context,
@@ -411,6 +441,8 @@ fn describe_pod(pod: &ApiPod, revision: Option<&str>) -> Pod {
             made_from.is_some_and(|made_from| made_from != revision)
         }),
         template: annotation(labels::TEMPLATE_ANNOTATION).unwrap_or_default(),
+        transport: transport(pod),
+        refreshed: annotation(labels::CERTIFICATES_ANNOTATION).and_then(|told| told.parse().ok()),
         debug: status
             .ephemeral_container_statuses
             .iter()

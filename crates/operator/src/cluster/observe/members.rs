@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api::{EtcdCluster, EtcdVersion};
-use etcd::{Cause, Consistency, GateAnswer, Target};
+use etcd::{Cause, Consistency, GateAnswer};
 use futures::FutureExt;
 use futures::future::join_all;
 use plan::Observed;
@@ -14,7 +14,7 @@ use plan::observed::{Member, MemberList, Process, Serving, Space};
 use super::budget::Budget;
 use super::first::first;
 use super::targets;
-use crate::context::Context;
+use crate::context::{Context, Dial};
 
 /// A member in good health answers within milliseconds.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ pub(super) async fn look(
 ) {
     let mut targets = targets(cluster, ctx);
     let pods = &observed.pods;
-    // Of one that was written off no answer is expected, and whoever takes its place shall not wait for one.
+    // Of one that was written off no answer is expected, and the member that takes its place shall not wait for one.
     let given_up: BTreeSet<u32> = observed
         .leaving()
         .filter(|leaving| leaving.intent.replaced.is_some() && leaving.claim.is_some())
@@ -80,7 +80,7 @@ pub(super) async fn look(
             }
         }
     }
-    if plan::cluster::is_changing(observed) && !budget.is_spent() {
+    if observed.is_changing() && !budget.is_spent() {
         for (ordinal, answers) in reads(ctx, &targets).await {
             if let Some(pod) = observed.pods.get_mut(&ordinal)
                 && let Process::Serving(serving) = &mut pod.process
@@ -91,7 +91,7 @@ pub(super) async fn look(
     }
 }
 
-fn keep_serving(targets: &mut BTreeMap<u32, Target>, observed: &Observed) {
+fn keep_serving(targets: &mut BTreeMap<u32, Dial>, observed: &Observed) {
     targets.retain(|ordinal, _| {
         let pod = observed.pods.get(ordinal);
         pod.is_some_and(|pod| pod.serving().is_some())
@@ -99,7 +99,7 @@ fn keep_serving(targets: &mut BTreeMap<u32, Target>, observed: &Observed) {
 }
 
 /// Whose answers these are, before anything follows from them: the address of a pod may lead to another one by now.
-async fn prove(observed: &mut Observed, serving: &BTreeMap<u32, Target>, ctx: &Context) {
+async fn prove(observed: &mut Observed, serving: &BTreeMap<u32, Dial>, ctx: &Context) {
     let asked = observed.unproved().into_iter();
     let asked = asked.filter_map(|ordinal| Some((ordinal, serving.get(&ordinal)?)));
     let answers = asked.map(|(ordinal, target)| async move {
@@ -119,17 +119,17 @@ async fn prove(observed: &mut Observed, serving: &BTreeMap<u32, Target>, ctx: &C
 
 /// A learner that got a snapshot of more than 5,000 entries refuses to announce itself until another entry comes, which
 /// in an idle cluster is never. The question for alarms goes through the log, and changes nothing.
-async fn nudge(serving: &BTreeMap<u32, Target>, ctx: &Context) {
+async fn nudge(serving: &BTreeMap<u32, Dial>, ctx: &Context) {
     if let Some(target) = serving.values().next() {
         let asked = ctx.member(target).with_deadline(PROMPT).alarms().await;
         if let Err(error) = asked {
-            tracing::debug!(%error, "nobody was nudged");
+            tracing::debug!(%error, "no member was nudged");
         }
     }
 }
 
 /// Whether each answers a linearizable read; asked while a change is rolled out, where the next restart depends on it.
-async fn reads(ctx: &Context, serving: &BTreeMap<u32, Target>) -> Vec<(u32, bool)> {
+async fn reads(ctx: &Context, serving: &BTreeMap<u32, Dial>) -> Vec<(u32, bool)> {
     let answers = serving.iter().map(|(ordinal, target)| async {
         let member = ctx.member(target).with_deadline(DEADLINE);
         (*ordinal, member.read_linearizable().await.is_ok())
@@ -139,19 +139,34 @@ async fn reads(ctx: &Context, serving: &BTreeMap<u32, Target>) -> Vec<(u32, bool
 
 /// etcd first: its port refuses at once while the gate holds the pod, and the gate is asked then. Where not even
 /// a connection comes about, the gate's port would not answer either.
-async fn process(ctx: &Context, target: &Target, deadline: Duration) -> Process {
-    match ctx.member(target).with_deadline(deadline).status().await {
+async fn process(ctx: &Context, dial: &Dial, deadline: Duration) -> Process {
+    match ctx.member(dial).with_deadline(deadline).status().await {
         Ok(status) => return serving(status),
         Err(error) if is_out_of_reach(&error) => return Process::Unknown,
-        Err(_) => {}
+        Err(error) => {
+            if let Some(refusing) = refusing(&error) {
+                return refusing;
+            }
+        }
     }
-    // Either is there at once, or nobody is.
+    // Either responds at once, or neither does.
     let deadline = deadline.min(PROMPT);
-    match etcd::gate_report(ctx.connect.as_ref(), target, deadline).await {
+    let (target, security) = (&dial.target, &dial.security);
+    match etcd::gate_report(ctx.connect.as_ref(), target, security, deadline).await {
         Ok(GateAnswer::Waiting(report)) => Process::Held(report),
         Ok(GateAnswer::Running) => Process::Starting,
-        Err(_) => Process::Unknown,
+        Err(error) => refusing(&error).unwrap_or(Process::Unknown),
     }
+}
+
+/// It answers, but not to us, or not as the one that was asked: neither silent nor starting.
+fn refusing(error: &etcd::Error) -> Option<Process> {
+    let why = match &error.cause {
+        Cause::Handshake { source } => format!("{}: {source}", error.cause),
+        Cause::Refused { .. } => error.cause.to_string(),
+        _other => return None,
+    };
+    Some(Process::Refusing(why))
 }
 
 fn is_out_of_reach(error: &etcd::Error) -> bool {
@@ -198,7 +213,7 @@ fn serving(status: etcd::Status) -> Process {
 /// Confirmed by a quorum of this very cluster: the first member that can give it does. Learners refuse.
 async fn member_list(
     ctx: &Context,
-    serving: &BTreeMap<u32, Target>,
+    serving: &BTreeMap<u32, Dial>,
     observed: &Observed,
 ) -> Option<MemberList> {
     let questions = serving.iter().map(|(ordinal, target)| {
@@ -225,8 +240,8 @@ fn members(list: etcd::MemberList) -> MemberList {
     }
 }
 
-/// What each voter lists by itself, which is what a joiner will be told.
-async fn views(ctx: &Context, serving: &BTreeMap<u32, Target>) -> Vec<(u32, BTreeSet<u64>)> {
+/// What each voter lists by itself, which is what a joiner will get.
+async fn views(ctx: &Context, serving: &BTreeMap<u32, Dial>) -> Vec<(u32, BTreeSet<u64>)> {
     let answers = serving.iter().map(|(ordinal, target)| async {
         let member = ctx.member(target).with_deadline(DEADLINE);
         let list = member.member_list(Consistency::Local).await.ok()?;

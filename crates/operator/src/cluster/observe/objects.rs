@@ -11,6 +11,7 @@ use plan::target::Target;
 
 use super::kubernetes::{self, Belonging, is_owned_against_policy, live_object, owner, unwanted};
 use super::template;
+use crate::clock::Moment;
 use crate::cluster::{Error, place};
 use crate::context::Context;
 
@@ -21,7 +22,7 @@ pub(super) fn look(
     ctx: &Context,
 ) -> Result<(), Error> {
     let (former, foreign) = kubernetes::pods_of_others(cluster, ctx);
-    observed.objects.former = former;
+    observed.objects.former.extend(former);
     let former = kubernetes::claims_of_former(cluster, ctx);
     observed.objects.former.extend(former);
     observed.objects.foreign = foreign;
@@ -32,7 +33,7 @@ pub(super) fn look(
         (Some(target), Some(shape)) => compare(observed, (&target, &shape), cluster, ctx)?,
         _nothing_asked_for => Vec::new(),
     };
-    ctx.refused.sort(observed, wishes);
+    ctx.refused.sort(observed, wishes, Moment::now());
     Ok(())
 }
 

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::EtcdCluster;
-use etcd::{Ended, Target};
+use etcd::Ended;
 use futures::future::join_all;
 use plan::Observed;
 use plan::observed::{Process, Vitals, Writes, doubts};
 
 use super::targets;
-use crate::context::Context;
+use crate::context::{Context, Dial};
 
 /// A member that keeps up answers within milliseconds.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -42,23 +42,18 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
 }
 
 /// Whether it answers a read that a quorum must confirm; it may have been asked before.
-async fn reads(observed: &Observed, ordinal: u32, target: &Target, ctx: &Context) -> Option<bool> {
+async fn reads(observed: &Observed, ordinal: u32, dial: &Dial, ctx: &Context) -> Option<bool> {
     let serving = observed.pods.get(&ordinal)?.serving()?;
     if serving.reads.is_some() {
         return serving.reads;
     }
-    let member = ctx.member(target).with_deadline(DEADLINE);
+    let member = ctx.member(dial).with_deadline(DEADLINE);
     Some(member.read_linearizable().await.is_ok())
 }
 
 /// What it counts; of one that serves its own word, which is there without its metrics, counts first.
-async fn vitals(
-    observed: &Observed,
-    ordinal: u32,
-    target: &Target,
-    ctx: &Context,
-) -> Option<Vitals> {
-    let answer = etcd::metrics(ctx.connect.as_ref(), target, DEADLINE).await;
+async fn vitals(observed: &Observed, ordinal: u32, dial: &Dial, ctx: &Context) -> Option<Vitals> {
+    let answer = etcd::metrics(ctx.connect.as_ref(), &dial.target, &dial.security, DEADLINE).await;
     let metrics = answer
         .inspect_err(|error| tracing::debug!(%error, "no metrics"))
         .ok();

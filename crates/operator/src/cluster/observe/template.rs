@@ -55,7 +55,7 @@ fn is_gated(live: &StatefulSet) -> bool {
     init.any(|container| container.name == names::AGENT_CONTAINER)
 }
 
-/// What etcd was told in its arguments.
+/// What etcd got as arguments.
 fn quota(live: &StatefulSet) -> Option<u64> {
     let pod = live.spec.as_ref()?.template.spec.as_ref()?;
     let mut containers = pod.containers.iter();
@@ -101,8 +101,8 @@ pub(crate) fn wanted(object: &Object, live: &Value, shape: &Shape, agent_image: 
     let annotations = live.pointer("/metadata/annotations");
     let beside = annotations.and_then(|all| all.get(labels::KEPT_TEMPLATE_ANNOTATION));
     let beside = beside.and_then(Value::as_str).map(str::to_owned);
-    // What this very operator rendered from the same wishes is set right again when somebody changed it by hand. What
-    // another version rendered is left alone: an upgrade of the operator restarts nobody.
+    // What this very operator rendered from the same wishes is corrected when it was changed by hand. What
+    // another version rendered is left alone: an upgrade of the operator restarts no member.
     let own = hash_of(&rendered) == hash_of(&there) && agent_of(&there) == Some(agent_image);
     let (mut template, kept) = match shape.template {
         Template::Render => (rendered, None),

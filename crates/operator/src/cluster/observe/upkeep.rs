@@ -1,20 +1,11 @@
 //! What became of the long calls that were begun at an earlier look.
 
-use std::time::{Duration, Instant};
-
-use plan::Observed;
+use api::Reason;
 use plan::observed::{Upkeep, UpkeepTask};
 use plan::status::Outcome;
+use plan::{Decision, Observed, Step};
 
-use crate::backoff::Pace;
 use crate::context::Context;
-
-/// A call that failed, or did not end in time, may do so again: it is not begun again for a while.
-const FAILED: Pace = Pace {
-    free: 0,
-    first: Duration::from_mins(1),
-    longest: Duration::from_mins(10),
-};
 
 pub(super) fn look(observed: &mut Observed, ctx: &Context) {
     let uid = &observed.cluster.uid;
@@ -29,11 +20,14 @@ pub(super) fn look(observed: &mut Observed, ctx: &Context) {
             UpkeepTask::Compact { .. } => "the history cannot be compacted".to_owned(),
         };
         tracing::warn!(name = observed.cluster.name, what, why, "upkeep failed");
-        let outcome = Outcome::Failed(format!("{what}: {why}"));
-        let what = attempt_of(observed, seen.what);
-        ctx.attempts
-            .note(uid, &what, (outcome, FAILED), Instant::now());
+        let outcome = Outcome::Failed(why.clone());
+        let decision = Decision::act(step_of(seen.what), Reason::Defragmenting, what);
+        ctx.refused.note(observed, &decision, &outcome);
         return;
+    }
+    if seen.result.is_some() {
+        let decision = Decision::act(step_of(seen.what), Reason::Defragmenting, "done");
+        ctx.refused.note(observed, &decision, &Outcome::Done);
     }
     observed.etcd.upkeep = Some(Upkeep {
         task: seen.what,
@@ -42,14 +36,10 @@ pub(super) fn look(observed: &mut Observed, ctx: &Context) {
     });
 }
 
-/// What counts as the same call when it is begun again. An edit of the spec may have mended what made it fail.
-pub(crate) fn attempt_of(
-    observed: &Observed,
-    task: UpkeepTask,
-) -> (i64, &'static str, Option<u32>) {
-    let generation = observed.cluster.generation;
+/// The step that began the call. Which member it was is known by its ordinal.
+fn step_of(task: UpkeepTask) -> Step {
     match task {
-        UpkeepTask::Defragment { ordinal } => (generation, "defragment", Some(ordinal)),
-        UpkeepTask::Compact { .. } => (generation, "compact", None),
+        UpkeepTask::Defragment { ordinal } => Step::Defragment { id: 0, ordinal },
+        UpkeepTask::Compact { revision } => Step::Compact { revision },
     }
 }

@@ -9,8 +9,8 @@ use kube::ResourceExt;
 use super::kubernetes::Belonging;
 
 /// A pod is the object's that its gate was told. That cannot be changed in a pod, and it outlives the StatefulSet: while
-/// a StatefulSet is made anew around its pods (`OrphanPods`) they have another controller or none, and are ours. Pods
-/// without a gate are an earlier operator's and name nobody; they are left to the rules.
+/// a StatefulSet is recreated around its pods (`OrphanPods`) they have another controller or none, and are ours. Pods
+/// without a gate are a previous operator's and name no object; they are left to the rules.
 ///
 /// `set` is the live StatefulSet of the cluster's name, whosever it is.
 pub(super) fn whose_pod(pod: &Pod, cluster: &EtcdCluster, set: Option<&StatefulSet>) -> Belonging {
@@ -27,8 +27,8 @@ pub(super) fn whose_pod(pod: &Pod, cluster: &EtcdCluster, set: Option<&StatefulS
     set.map_or(Belonging::Former, |set| whose_set(set, uid))
 }
 
-/// Nobody ever deletes a pod without a controller, so that is not waited for: a person has to. Where there is a cluster
-/// already, it ran under a StatefulSet that was given to this object and is being made anew.
+/// Kubernetes never deletes a pod without a controller, so that is not waited for: a person has to. Where there is a cluster
+/// already, it ran under a StatefulSet that was given to this object and is being recreated.
 fn whose_stray(pod: &Pod, cluster: &EtcdCluster) -> Belonging {
     let status = cluster.status.as_ref();
     if pod.metadata.deletion_timestamp.is_some() {
@@ -46,7 +46,7 @@ fn controller_of(pod: &Pod) -> Option<&str> {
     Some(&controller.uid)
 }
 
-/// One that a person gave to this object is this object's with all its pods, whomever they name.
+/// One that a user gave to this object is this object's with all its pods, whichever object they name.
 fn whose_set(set: &StatefulSet, uid: &str) -> Belonging {
     let owners = set.owner_references().iter();
     let mut clusters = owners
@@ -130,9 +130,9 @@ mod tests {
         assert_eq!(whose_pod(&left, &begun, Some(&ours)), Belonging::Former);
     }
 
-    /// While the StatefulSet is made anew, and until the garbage collector has noticed.
+    /// While the StatefulSet is recreated, and until the garbage collector has noticed.
     #[test]
-    fn a_pod_that_names_us_is_ours_whoever_controls_it() {
+    fn a_pod_that_names_us_is_ours_whatever_controls_it() {
         let (before, after) = (set("set-1", Some("new")), set("set-2", Some("new")));
         for controller in [Some("set-1"), None] {
             let running = pod(Some("new"), controller);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_of_an_earlier_operator_names_nobody_and_is_left_to_the_rules() {
+    fn a_pod_of_an_earlier_operator_names_no_object_and_is_left_to_the_rules() {
         for controller in [Some("set-1"), None] {
             let pod = pod(None, controller);
             assert_eq!(whose(&pod, None), Belonging::Ours);
@@ -155,7 +155,7 @@ mod tests {
 
     /// Nothing would ever come of waiting for it.
     #[test]
-    fn a_pod_of_another_object_that_nobody_deletes_is_foreign() {
+    fn a_pod_of_another_object_that_is_not_deleted_is_foreign() {
         let stray = pod(Some("old"), None);
         assert_eq!(whose(&stray, None), Belonging::Foreign);
         let ours = set("set-new", Some("new"));
@@ -170,7 +170,7 @@ mod tests {
         let given = set("set-old", Some("new"));
         let running = pod(Some("old"), Some("set-old"));
         assert_eq!(whose(&running, Some(&given)), Belonging::Ours);
-        // It is made anew around them.
+        // It is recreated around them.
         let begun = cluster(&json!({"clusterID": "1"}));
         let stray = pod(Some("old"), None);
         assert_eq!(whose_pod(&stray, &begun, None), Belonging::Ours);

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 
 use gate::State;
 
-use crate::cluster::describe;
-use crate::observed::{NodeState, Observed, Pod, Process, parse_id, quorum};
+use crate::observed::{NodeState, Observed, Pod, Process, describe, parse_id, quorum};
 
 /// What is known of every voter.
 pub(super) struct Account {
@@ -15,7 +14,7 @@ pub(super) struct Account {
     gone: Vec<String>,
     silent: Vec<String>,
     /// Those who have data and, as far as is known, no vote. etcd does not go on from what a learner has; but one of them
-    /// may have been promoted since somebody was last asked.
+    /// may have been promoted since a member was last asked.
     voteless: Vec<String>,
     voters: usize,
     /// Of the survivors, those whose volumes hold less than they once did, or are those of other members. They do not
@@ -24,7 +23,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Of every ordinal that may have a vote: nobody can be asked who is a member.
+    /// Of every ordinal that may have a vote: there is no member that could be asked for the list.
     pub(super) fn of(observed: &Observed) -> Self {
         let mut account = Self {
             survivors: Vec::new(),
@@ -81,8 +80,8 @@ impl Account {
         !self.survivors.is_empty() && here < quorum(self.voters)
     }
 
-    /// Not even one of whom it is not known that it was promoted at last.
-    pub(super) fn nobody_has_data(&self) -> bool {
+    /// Nor is there one that may have been promoted unseen.
+    pub(super) fn has_no_data(&self) -> bool {
         self.survivors.is_empty() && self.voteless.is_empty()
     }
 
@@ -96,7 +95,7 @@ impl Account {
             ("gone", &self.gone),
             ("left", &self.survivors),
             ("silent", &self.silent),
-            ("without a vote", &self.voteless),
+            ("not a voter", &self.voteless),
         ];
         let told = all.iter().filter(|(_, who)| !who.is_empty());
         told.map(|(what, who)| format!("{what}: {}", who.join("; ")))
@@ -105,12 +104,12 @@ impl Account {
     }
 }
 
-/// It voted when somebody could last be asked.
+/// It voted when a member could last be asked.
 pub(super) fn voted(observed: &Observed, ordinal: u32) -> bool {
     voters(observed).contains(&ordinal)
 }
 
-/// Who voted when somebody could last be asked; everybody with a pod where that was never written down.
+/// The voters, as last listed; every member with a pod where that was never recorded.
 fn voters(observed: &Observed) -> BTreeSet<u32> {
     let (cluster, replicas) = (&observed.cluster, observed.objects.replicas);
     if cluster.latched.voters.is_empty() {
@@ -138,7 +137,7 @@ pub(in crate::cluster) fn is_gone_for_good(observed: &Observed, ordinal: u32) ->
 fn why_gone(observed: &Observed, ordinal: u32) -> Option<String> {
     let name = observed.member_name(ordinal);
     let mut leaving = observed.cluster.latched.retiring.iter();
-    // It may have been removed since somebody was last asked, and then what became of it tells nothing.
+    // It may have been removed since a member was last asked, and then its loss proves nothing.
     if leaving.any(|leaving| leaving.member == name) {
         return None;
     }
@@ -149,7 +148,7 @@ fn why_gone(observed: &Observed, ordinal: u32) -> Option<String> {
     if let Some(report) = pod.and_then(Pod::held) {
         return match report.state {
             State::Empty => Some("its volume is empty".to_owned()),
-            State::Damaged => Some("what its volume holds cannot be read".to_owned()),
+            State::Damaged => Some("the data on its volume cannot be read".to_owned()),
             State::OtherObject
             | State::Unidentified
             | State::Mismatch
@@ -163,27 +162,27 @@ fn why_gone(observed: &Observed, ordinal: u32) -> Option<String> {
     if let Some(why) = &claim.lost {
         return Some(format!("its volume is gone: {why}"));
     }
-    let home = observed
-        .homes
+    let binding = observed
+        .node_bindings
         .get(&ordinal)
-        .filter(|home| home.took_volume())?;
-    match home.state {
-        NodeState::Deleted => Some(format!("its node {} does not exist any more", home.node)),
-        NodeState::OutOfService => Some(format!("its node {} is out of service", home.node)),
-        NodeState::Fine | NodeState::Silent(_) => None,
+        .filter(|binding| binding.took_volume())?;
+    match binding.state {
+        NodeState::Deleted => Some(format!("its node {} does not exist any more", binding.node)),
+        NodeState::OutOfService => Some(format!("its node {} is out of service", binding.node)),
+        NodeState::Ready | NodeState::NotReady(_) => None,
     }
 }
 
 /// What its node says, where that is asked for and says anything.
 fn silent_node(observed: &Observed, ordinal: u32) -> String {
-    match observed.homes.get(&ordinal) {
-        Some(home) => match home.state {
-            NodeState::Silent(since) if since < observed.now => {
+    match observed.node_bindings.get(&ordinal) {
+        Some(binding) => match binding.state {
+            NodeState::NotReady(since) if since < observed.now => {
                 let since = since.strftime("%F %H:%M UTC");
-                format!(", its node {} has not reported since {since}", home.node)
+                format!(", its node {} has not reported since {since}", binding.node)
             }
-            NodeState::Silent(_) => format!(", its node {} does not report", home.node),
-            NodeState::Fine | NodeState::OutOfService | NodeState::Deleted => String::new(),
+            NodeState::NotReady(_) => format!(", its node {} does not report", binding.node),
+            NodeState::Ready | NodeState::OutOfService | NodeState::Deleted => String::new(),
         },
         None => String::new(),
     }
@@ -213,7 +212,7 @@ fn holds(observed: &Observed, pod: &Pod) -> Option<String> {
                 serving.space.revision, serving.raft_index
             ))
         }
-        Process::Starting => Some("runs and waits for a quorum".to_owned()),
+        Process::Starting => Some("is running and waits for a quorum".to_owned()),
         Process::Held(report) => {
             let data = report.data.as_ref()?;
             let ours = parse_id(&data.cluster_id) == observed.cluster.latched.cluster_id;
@@ -223,18 +222,18 @@ fn holds(observed: &Observed, pod: &Pod) -> Option<String> {
                 format!(", last written {} ago", spell(age))
             });
             let short = match report.state {
-                State::RolledBack => ", less than it once had",
+                State::RolledBack => ", less than it had before",
                 State::Mismatch => ", on a volume that is not its own",
                 _other => "",
             };
             let age = age.unwrap_or_default();
             ours.then(|| format!("has term {term}, index {index}{short}{age}"))
         }
-        Process::Unknown => None,
+        Process::Unknown | Process::Refusing(_) => None,
     }
 }
 
-/// Volumes that hold data of a life that was given up.
+/// Volumes that hold data of an incarnation that was given up.
 pub(super) fn earlier_lives(observed: &Observed) -> Vec<String> {
     let held = observed.pods.iter().filter_map(|(ordinal, pod)| {
         let report = pod.held().filter(|report| report.state == State::Fenced)?;

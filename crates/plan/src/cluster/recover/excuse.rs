@@ -1,5 +1,5 @@
-//! Who is not waited for. A node that does not answer excuses whoever is on it; but stopping its pod may be the end of
-//! that fact, where the volume names no node and the next pod finds none. So it is written down before anything stops.
+//! Who is not waited for. The pods on a node that is `NotReady` are excused; but stopping its pod may be the end of
+//! that fact, where the volume names no node and the next pod finds none. So it is recorded before anything stops.
 
 use super::{is_asked_for, is_gone_for_good};
 use crate::observed::{NodeState, Observed, Pod, Process};
@@ -7,7 +7,7 @@ use crate::observed::{NodeState, Observed, Pod, Process};
 /// Seconds within which the scheduler finds a node for a pod, should there be one: who can speak again is heard.
 const PLACED: i64 = 15;
 
-/// It cannot speak: proved, or because whoever asked for this knows better than to wait for its node, or because that
+/// It cannot report: that is proved, or the user who asked for the recovery does not want to wait for its node, or that
 /// was so when the recovery began and no node has taken it since.
 pub(super) fn is_excused(observed: &Observed, ordinal: u32) -> bool {
     is_gone_for_good(observed, ordinal)
@@ -32,7 +32,7 @@ pub(super) fn expected(observed: &Observed) -> u32 {
     voters.max().max(observed.objects.replicas).unwrap_or(0)
 }
 
-/// The names to write down when everything is about to be stopped.
+/// The names to record when everything is about to be stopped.
 pub(super) fn excused(observed: &Observed) -> Vec<String> {
     let all = 0..expected(observed);
     let away = all.filter(|n| is_away(observed, *n) || has_stayed_away(observed, *n));
@@ -43,17 +43,17 @@ pub(super) fn excused(observed: &Observed) -> Vec<String> {
 fn is_away(observed: &Observed, ordinal: u32) -> bool {
     let pod = observed.pods.get(&ordinal);
     let quiet = pod.is_none_or(|pod| pod.process == Process::Unknown);
-    let home = observed.homes.get(&ordinal).filter(|_| quiet);
-    home.is_some_and(|home| match home.state {
-        NodeState::Fine => false,
-        NodeState::Silent(_) => is_asked_for(observed),
+    let binding = observed.node_bindings.get(&ordinal).filter(|_| quiet);
+    binding.is_some_and(|binding| match binding.state {
+        NodeState::Ready => false,
+        NodeState::NotReady(_) => is_asked_for(observed),
         NodeState::OutOfService | NodeState::Deleted => {
-            home.took_volume() || is_asked_for(observed)
+            binding.took_volume() || is_asked_for(observed)
         }
     })
 }
 
-/// It was written down, and its next pod cannot speak either.
+/// It was recorded, and its next pod cannot speak either.
 fn has_stayed_away(observed: &Observed, ordinal: u32) -> bool {
     let name = observed.member_name(ordinal);
     let recovery = observed.cluster.latched.recovery.as_ref();
@@ -62,8 +62,8 @@ fn has_stayed_away(observed: &Observed, ordinal: u32) -> bool {
         return false;
     };
     recovery.is_some_and(|recovery| recovery.excused.contains(&name))
-        && match observed.homes.get(&ordinal) {
-            Some(home) => home.state != NodeState::Fine,
+        && match observed.node_bindings.get(&ordinal) {
+            Some(binding) => binding.state != NodeState::Ready,
             None => is_homeless(observed, pod, PLACED),
         }
 }

@@ -1,5 +1,5 @@
-//! A survivor that was chosen, and whose data etcd cannot go on with. It has founded nothing, so that it can be tried
-//! again; but nobody else is chosen in its place before a person gives it up, for it has the longest log.
+//! A survivor that was chosen, and whose data etcd cannot go on with. It has bootstrapped nothing, so it can be tried
+//! again; but no other is chosen in its place before a user gives it up, for it has the longest log.
 
 use std::time::Duration;
 
@@ -30,11 +30,11 @@ pub(super) fn tell(observed: &Observed, ordinal: u32, report: &Report) -> Option
     let failed = &report.failed.as_ref()?.why;
     let commands = give_up(observed, ordinal);
     Some(format!(
-        "{name} was chosen to go on and could not: {failed}. It is tried again and again: mend what stands in its way, or give it up, and lose what only it has: {commands}"
+        "{name} was chosen as the survivor and its recovery failed: {failed}. It is retried: remove the cause, or give it up and lose the writes that only it has: {commands}"
     ))
 }
 
-/// Until the next attempt. A clock that runs ahead of ours keeps nobody waiting.
+/// Until the next attempt. A clock that runs ahead of ours does not prolong the wait.
 fn left(observed: &Observed, failed: &Failed) -> Option<Duration> {
     let passed = observed.now.as_second().saturating_sub(failed.time);
     let left = AGAIN.saturating_sub(passed);

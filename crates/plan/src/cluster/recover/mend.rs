@@ -7,16 +7,16 @@ use api::v1alpha1::status::TrialIntent;
 
 use crate::cluster::rollout;
 use crate::decision::{Decision, Step};
-use crate::observed::{Latched, Observed, Pod};
+use crate::observed::{Observed, Pod};
 
 /// A change that is no longer asked for is not tried any more, and the proven template comes back.
 pub(super) fn call_off(observed: &Observed) -> Option<Decision> {
-    let trial = observed.cluster.latched.trial.as_ref()?;
+    let trial = observed.cluster.latched.trial()?;
     let target = observed.cluster.target.as_ref();
     let asked = target.is_some_and(|target| target.template == trial.template);
     (!asked).then(|| {
         let why = format!(
-            "the change that {} was to try is no longer asked for",
+            "the change that {} was going to try was reverted",
             trial.member
         );
         latch(observed, None, why)
@@ -28,10 +28,11 @@ pub(super) fn revive(observed: &Observed, wait: Decision) -> Decision {
     if !is_same_line(observed) {
         return wait;
     }
-    let mended = rollout::revive(observed).filter(|decision| decision.step != Step::Wait);
-    mended.map_or(wait, |mended| Decision {
+    let repaired = rollout::revive(observed)
+        .filter(|decision| decision.step != Step::Wait && !observed.rests(&decision.step));
+    repaired.map_or(wait, |repaired| Decision {
         reason: Reason::Recovering,
-        ..mended
+        ..repaired
     })
 }
 
@@ -54,11 +55,10 @@ pub(super) fn restart(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<De
         .as_ref()
         .is_some_and(|proven| proven.template == *target);
     let announced = latched
-        .trial
-        .as_ref()
+        .trial()
         .is_some_and(|trial| trial.pod_uid == pod.uid);
     if !proven && !announced {
-        let why = format!("{name} could not go on and is to try the change");
+        let why = format!("{name} could not recover and will try the new template");
         let trial = TrialIntent {
             member: name,
             template: target.clone(),
@@ -68,7 +68,7 @@ pub(super) fn restart(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<De
     }
     // The template is written first, by the rule for objects.
     (observed.objects.template.as_ref() == Some(target)).then(|| {
-        let why = format!("{name} could not go on and is recreated to try the change");
+        let why = format!("{name} could not recover and is recreated to try the new template");
         let step = Step::RestartPod {
             ordinal,
             uid: pod.uid.clone(),
@@ -87,9 +87,6 @@ fn is_same_line(observed: &Observed) -> bool {
 }
 
 fn latch(observed: &Observed, trial: Option<TrialIntent>, why: String) -> Decision {
-    let latched = Latched {
-        trial,
-        ..observed.cluster.latched.clone()
-    };
+    let latched = observed.cluster.latched.clone().with_trial(trial);
     Decision::act(Step::Latch(latched), Reason::Recovering, why)
 }

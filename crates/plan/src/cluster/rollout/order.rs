@@ -1,80 +1,46 @@
 //! The order in which members get another template: which one tries it, and which one follows.
 
-use api::v1alpha1::status::TrialIntent;
+use super::Rollout;
+use super::spare::{Turn, is_well, turn};
+use crate::observed::{MemberList, Observed, Pod, Proven};
 
-use super::spare::{is_well, restart};
-use super::{latch, progress};
-use crate::decision::{Decision, Step};
-use crate::observed::{MemberList, Observed};
-
-/// The member that goes next, and its restart, if the others can spare it. A member that runs something is written down
-/// first: a picture in which its pod still stands then leads to the restart of no other member.
-pub(super) fn next(observed: &Observed, list: &MemberList, template: &str) -> Option<Decision> {
-    let candidates = candidates(observed, list, template).into_iter();
-    announced(observed, list, candidates, template)
-}
-
-/// The first of these that the others can spare.
-pub(super) fn announced(
-    observed: &Observed,
-    list: &MemberList,
-    candidates: impl Iterator<Item = u32>,
-    template: &str,
-) -> Option<Decision> {
+/// The first of these that the others can spare. A member that runs something is recorded first: a picture in which its pod
+/// still stands then leads to the restart of no other member.
+pub(super) fn next(rollout: &Rollout<'_>, candidates: &[u32], template: &str) -> Option<Turn> {
+    let observed = rollout.observed;
     if observed.is_refused_template(template) {
         return None;
     }
-    // A node that is silent ends no pod.
-    let mut candidates = candidates.filter(|ordinal| observed.is_on_a_live_node(*ordinal));
-    let decision = candidates.find_map(|ordinal| restart(observed, list, ordinal))?;
-    let Step::RestartPod { ordinal, uid } = &decision.step else {
-        return Some(decision);
-    };
-    let pod = observed.pods.get(ordinal)?;
-    if observed.member_of(*ordinal).is_none() || pod.runs_nothing() {
-        return Some(decision);
-    }
-    let trial = TrialIntent {
-        member: observed.member_name(*ordinal),
-        template: template.to_owned(),
-        pod_uid: uid.clone(),
-    };
-    let why = format!("{} is restarted next", trial.member);
-    Some(latch(
-        observed,
-        None,
-        Some(trial),
-        &progress(observed, list, &why),
-    ))
+    // A node that is not ready ends no pod.
+    let mut candidates = candidates
+        .iter()
+        .filter(|ordinal| observed.is_on_a_live_node(**ordinal));
+    let turn = candidates.find_map(|ordinal| turn(observed, rollout.list, *ordinal))?;
+    Some(match turn {
+        Turn::Restart { ordinal, uid } if runs_a_member(observed, ordinal) => {
+            Turn::Announce { ordinal, uid }
+        }
+        Turn::Restart { .. } | Turn::MoveLeader { .. } | Turn::Announce { .. } => turn,
+    })
 }
 
-/// The member that tries a change first.
-pub(super) fn choose(observed: &Observed, list: &MemberList, target: &str) -> Option<Decision> {
-    let candidates = candidates(observed, list, target);
-    // A node that is silent ends no pod, and the template would have to wait for it in the StatefulSet.
+fn runs_a_member(observed: &Observed, ordinal: u32) -> bool {
+    let pod = observed.pods.get(&ordinal);
+    observed.member_of(ordinal).is_some() && pod.is_some_and(|pod| !pod.runs_nothing())
+}
+
+/// The member that tries the target first. It is always recorded before its restart.
+pub(super) fn first(rollout: &Rollout<'_>) -> Option<Turn> {
+    let observed = rollout.observed;
+    let candidates = candidates(observed, rollout.list, rollout.target);
+    // A node that is not ready ends no pod, and the template would have to wait for it in the StatefulSet.
     let mut members = candidates.into_iter().filter(|ordinal| {
         observed.member_of(*ordinal).is_some() && observed.is_on_a_live_node(*ordinal)
     });
-    let ordinal = members.next()?;
-    let pod = observed.pods.get(&ordinal)?;
-    let name = observed.member_name(ordinal);
-    match restart(observed, list, ordinal)?.step {
-        Step::RestartPod { .. } => {
-            let trial = TrialIntent {
-                member: name.clone(),
-                template: target.to_owned(),
-                pod_uid: pod.uid.clone(),
-            };
-            let why = progress(
-                observed,
-                list,
-                &format!("{name} is to try the change first"),
-            );
-            Some(latch(observed, None, Some(trial), &why))
-        }
-        // Leadership first.
-        _other => restart(observed, list, ordinal),
-    }
+    Some(match turn(observed, rollout.list, members.next()?)? {
+        Turn::Restart { ordinal, uid } => Turn::Announce { ordinal, uid },
+        other @ (Turn::MoveLeader { .. } | Turn::Announce { .. }) => other,
+    })
 }
 
 /// Pods that were made from another template, in the order in which they are restarted: members that are unwell,
@@ -93,4 +59,26 @@ pub(super) fn candidates(observed: &Observed, list: &MemberList, template: &str)
         (leads, well, std::cmp::Reverse(*ordinal))
     });
     all
+}
+
+/// In the window before the trial's pod was made, another pod may have been made from the same template. If it runs
+/// nothing it is recreated, from the proven one: a change that does not come up reaches one member.
+pub(super) fn stray<'a>(
+    observed: &'a Observed,
+    proven: &Proven,
+    target: &str,
+) -> Option<(u32, &'a Pod)> {
+    let restored = observed.objects.template.as_ref() == Some(&proven.template);
+    if proven.template == target || !restored {
+        return None;
+    }
+    let trial = observed.cluster.latched.trial();
+    let strays = |ordinal: u32, pod: &Pod| {
+        let tries = trial.is_some_and(|trial| trial.member == observed.member_name(ordinal));
+        let other = pod.template != proven.template;
+        let strays = other && (trial.is_some() || pod.template == target);
+        strays && !tries && pod.runs_nothing() && !pod.terminating
+    };
+    let mut pods = observed.pods.iter().map(|(ordinal, pod)| (*ordinal, pod));
+    pods.find(|(ordinal, pod)| strays(*ordinal, pod))
 }

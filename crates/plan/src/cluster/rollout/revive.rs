@@ -1,121 +1,214 @@
-//! Rollouts without a quorum to ask: only pods that run nothing are touched.
+//! Rollouts without a quorum to ask: only pods that run nothing are touched, and a process that comes up is proof enough, for
+//! more cannot be had before there is a quorum again. The same shape: a stage, and one answer for each.
 
-use api::Reason;
 use api::v1alpha1::status::TrialIntent;
+use api::{EtcdVersion, Reason};
 
-use super::{before, give_up, goal, heal, latch, tried};
-use crate::cluster::{describe, recover};
+use super::answer::{before, end, halt, latch, prove, recreate_stray};
+use super::order::stray;
+use super::pod_of;
+use super::trial::{Ended, ended};
 use crate::decision::{Decision, LATER, Step};
-use crate::observed::{Observed, Pod, Process, Proven};
+use crate::observed::{Observed, Pod, Process, Proven, describe};
 
-/// The same without a quorum to ask: only pods that run nothing are touched, and a process that comes up is proof
-/// enough, for more cannot be had before there is a quorum again.
+/// Where a rollout is that has no quorum to ask.
+enum Stage<'a> {
+    /// The trial is over.
+    TrialEnded(Ended),
+    /// The quorum was lost while this pod tried a template that does not start.
+    TrialCostsQuorum(&'a Pod),
+    /// This pod got the target too early and runs nothing.
+    StrayPod(u32, &'a Pod),
+    /// The only pod tries a template that does not start.
+    TrialFails,
+    /// The target is proven, and this pod runs nothing on another template.
+    PodFollows(u32, &'a Pod),
+    /// The target is older than what is proven, for which a quorum is needed, and this pod runs nothing.
+    NoDowngrade(u32, &'a Pod),
+    /// A process comes up on the target.
+    TargetStarts,
+    /// This pod runs nothing and tries the target.
+    PodTries(u32, &'a Pod),
+    /// That is recorded and the StatefulSet holds the target: this pod is recreated.
+    TrialDue(u32, &'a Pod),
+}
+
+/// The answer without a quorum; `None` where nothing is to be done, or nothing can be done now.
 pub(in crate::cluster) fn revive(observed: &Observed) -> Option<Decision> {
-    let (proven, target) = goal(observed)?;
-    // Somebody follows a leader: there is a quorum, and it is we who could not ask it.
+    next(observed).map(|decision| rest(observed, decision))
+}
+
+/// A pod that starts on no template is not recreated again and again. No template is put into the StatefulSet for it
+/// meanwhile either.
+fn rest(observed: &Observed, decision: Decision) -> Decision {
+    let latched = &observed.cluster.latched;
+    let ordinal = match &decision.step {
+        Step::RestartPod { ordinal, .. } => Some(*ordinal),
+        Step::Latch(new) if new.trial() != latched.trial() => {
+            let name = &observed.cluster.name;
+            new.trial()
+                .and_then(|trial| api::names::ordinal(name, &trial.member))
+        }
+        _other => None,
+    };
+    let left = ordinal.and_then(|n| Some((n, observed.left_alone_until(n)?)));
+    let Some((ordinal, until)) = left else {
+        return decision;
+    };
+    let what = observed.pods.get(&ordinal).map(describe);
+    let why = format!(
+        "{} {}, on the new template as on the one before: it is recreated again at {}; correct the spec, or what keeps the pod from starting",
+        observed.member_name(ordinal),
+        what.unwrap_or_default(),
+        until.strftime("%H:%M:%S UTC")
+    );
+    Decision::wait(Reason::RolloutHalted, why, LATER)
+}
+
+fn next(observed: &Observed) -> Option<Decision> {
+    let (proven, target) = observed.goal()?;
+    let version = observed.cluster.target.as_ref()?.intent.version;
+    let stage = stage(observed, proven, (target, version))?;
+    Some(answer(observed, proven, (target, version), stage))
+}
+
+fn stage<'a>(
+    observed: &'a Observed,
+    proven: &Proven,
+    (target, version): (&str, EtcdVersion),
+) -> Option<Stage<'a>> {
+    // A member follows a leader: there is a quorum, and it is this operator that could not ask it.
     if observed.is_led() {
         return None;
     }
-    let begun = give_up(observed, proven, target)
-        .or_else(|| call_off(observed, proven))
-        .or_else(|| heal(observed, proven, target));
-    if begun.is_some() {
-        return begun;
+    if let Some(ended) = ended(observed, proven, target) {
+        return Some(Stage::TrialEnded(ended));
     }
-    let Some((ordinal, uid)) = stuck(observed, target) else {
-        return halted(observed);
+    if let Some(pod) = costs_quorum(observed, proven) {
+        return Some(Stage::TrialCostsQuorum(pod));
+    }
+    if let Some((ordinal, pod)) = stray(observed, proven, target) {
+        return Some(Stage::StrayPod(ordinal, pod));
+    }
+    let Some((ordinal, pod)) = stuck(observed, target) else {
+        return fails_alone(observed).then_some(Stage::TrialFails);
     };
-    let name = observed.member_name(ordinal);
     if proven.template == target {
-        let why = format!("{name} runs nothing and is made anew as asked for");
-        let step = Step::RestartPod { ordinal, uid };
-        return Some(Decision::act(step, Reason::RollingOut, why));
+        return Some(Stage::PodFollows(ordinal, pod));
     }
-    let version = observed.cluster.target.as_ref()?.intent.version;
     if version.minor < proven.version.minor {
-        let what = observed.pods.get(&ordinal).map(describe);
-        let why = format!(
-            "{name} {}, and without a quorum nobody goes down to v{version}: ask for v{} again first",
-            what.unwrap_or_default(),
-            proven.version
-        );
-        return Some(Decision::wait(Reason::RolloutHalted, why, LATER));
+        return Some(Stage::NoDowngrade(ordinal, pod));
     }
-    let comes_up = observed.pods.values().any(|pod| {
-        pod.template == target && pod.problem.is_none() && pod.process != Process::Unknown
-    });
-    if comes_up {
-        let why = "what is asked for comes up; the others follow";
-        let new = Proven {
-            template: target.to_owned(),
-            version,
-            everywhere: false,
-            before: Some(before(proven, version)),
-        };
-        return Some(latch(observed, Some(new), None, why));
+    if starts(observed, target) {
+        return Some(Stage::TargetStarts);
     }
-    let Some(trial) = &observed.cluster.latched.trial else {
-        return try_first(observed, name, uid, target);
-    };
-    let written = observed.objects.template.as_ref() == Some(&trial.template);
-    let chosen = trial.pod_uid == uid && written;
-    chosen.then(|| {
-        let why = format!("{name} is made anew to try the change");
-        let step = Step::RestartPod { ordinal, uid };
-        Decision::act(step, Reason::RollingOut, why)
-    })
+    match observed.cluster.latched.trial() {
+        // The API server does not take it.
+        None if observed.is_refused_template(target) => None,
+        None => Some(Stage::PodTries(ordinal, pod)),
+        Some(trial) => {
+            let written = observed.objects.template.as_ref() == Some(&trial.template);
+            let chosen = trial.pod_uid == pod.uid && written;
+            chosen.then_some(Stage::TrialDue(ordinal, pod))
+        }
+    }
 }
 
-/// A pod that runs nothing tries the change, unless the API server does not take it.
-fn try_first(observed: &Observed, name: String, uid: String, target: &str) -> Option<Decision> {
-    if observed.is_refused_template(target) {
-        return None;
-    }
-    let why = format!("{name} runs nothing and is to try the change first");
-    let trial = TrialIntent {
-        member: name,
-        template: target.to_owned(),
-        pod_uid: uid,
+fn answer(
+    observed: &Observed,
+    proven: &Proven,
+    (target, version): (&str, EtcdVersion),
+    stage: Stage<'_>,
+) -> Decision {
+    let restart = |ordinal: u32, pod: &Pod, why: &str| {
+        let uid = pod.uid.clone();
+        let why = format!("{} {why}", observed.member_name(ordinal));
+        Decision::act(Step::RestartPod { ordinal, uid }, Reason::RollingOut, why)
     };
-    Some(latch(observed, None, Some(trial), &why))
+    match stage {
+        Stage::TrialEnded(ended) => end(observed, &ended),
+        Stage::TrialCostsQuorum(pod) => {
+            let trial = observed.cluster.latched.trial();
+            let why = format!(
+                "no quorum responds, and {} {}: it does not try the new template any more",
+                trial.map_or("", |trial| trial.member.as_str()),
+                describe(pod)
+            );
+            latch(observed, None, None, &why)
+        }
+        Stage::StrayPod(ordinal, pod) => recreate_stray(observed, ordinal, pod),
+        Stage::TrialFails => halt(observed),
+        Stage::PodFollows(ordinal, pod) => restart(
+            ordinal,
+            pod,
+            "does not run and is recreated from the new template",
+        ),
+        Stage::NoDowngrade(ordinal, pod) => {
+            let why = format!(
+                "{} {}, and without a quorum no member can be downgraded to v{version}: set spec.version back to v{} first",
+                observed.member_name(ordinal),
+                describe(pod),
+                proven.version
+            );
+            Decision::wait(Reason::RolloutHalted, why, LATER)
+        }
+        Stage::TargetStarts => {
+            let why = "the new template starts; the other members follow";
+            prove(observed, target, (version, before(proven, version)), why)
+        }
+        Stage::PodTries(ordinal, pod) => {
+            let member = observed.member_name(ordinal);
+            let why = format!("{member} does not run and will try the new template first");
+            let trial = TrialIntent {
+                member,
+                template: target.to_owned(),
+                pod_uid: pod.uid.clone(),
+            };
+            latch(observed, None, Some(trial), &why)
+        }
+        Stage::TrialDue(ordinal, pod) => {
+            restart(ordinal, pod, "is recreated to try the new template")
+        }
+    }
 }
 
 /// A pod that runs nothing, on something else than is asked for.
-fn stuck(observed: &Observed, target: &str) -> Option<(u32, String)> {
-    let stuck = |(ordinal, pod): (&u32, &Pod)| {
+fn stuck<'a>(observed: &'a Observed, target: &str) -> Option<(u32, &'a Pod)> {
+    let mut pods = observed.pods.iter().map(|(ordinal, pod)| (*ordinal, pod));
+    pods.find(|(ordinal, pod)| {
         let reachable = !pod.terminating && observed.is_on_a_live_node(*ordinal);
-        (pod.runs_nothing() && pod.template != target && reachable)
-            .then(|| (*ordinal, pod.uid.clone()))
-    };
-    observed.pods.iter().find_map(stuck)
-}
-
-/// A quorum was lost while a member tried a change that does not start: it is missed, and comes back as it was. Where others
-/// run nothing either, the change may be what mends them; and a single member is not tried twice in a row.
-fn call_off(observed: &Observed, proven: &Proven) -> Option<Decision> {
-    let trial = observed.cluster.latched.trial.as_ref()?;
-    let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
-    let pod = observed.pods.get(&ordinal)?;
-    let vain = pod.runs_nothing() && pod.template == trial.template;
-    let mut others = observed.pods.iter().filter(|(other, _)| **other != ordinal);
-    let missed = others.clone().next().is_some() && !others.any(|(_, pod)| pod.runs_nothing());
-    let untried = trial.template != proven.template;
-    (vain && missed && untried && recover::is_no_election(observed)).then(|| {
-        let why = format!(
-            "no quorum answers, and {} {}: it does not try the change any more",
-            trial.member,
-            describe(pod)
-        );
-        latch(observed, None, None, &why)
+        pod.runs_nothing() && pod.template != target && reachable
     })
 }
 
-/// The change that is tried took the quorum with it, or the only member.
-fn halted(observed: &Observed) -> Option<Decision> {
-    let trial = observed.cluster.latched.trial.as_ref()?;
-    let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
-    let pod = observed.pods.get(&ordinal)?;
-    let mut others = observed.pods.keys().filter(|other| **other != ordinal);
-    let vain = pod.runs_nothing() && pod.template == trial.template && others.next().is_none();
-    vain.then(|| tried(observed, trial))
+/// A process comes up on this template.
+fn starts(observed: &Observed, template: &str) -> bool {
+    observed.pods.values().any(|pod| {
+        pod.template == template && pod.problem.is_none() && pod.process != Process::Unknown
+    })
+}
+
+/// The pod of the trial, if what it tries does not start.
+fn vain(observed: &Observed) -> Option<(u32, &Pod)> {
+    let trial = observed.cluster.latched.trial()?;
+    let (ordinal, pod) = pod_of(observed, trial)?;
+    (pod.runs_nothing() && pod.template == trial.template).then_some((ordinal, pod))
+}
+
+/// A quorum was lost while a member tried a change that does not start: it is missed, and comes back as it was. Where others
+/// run nothing either, the change may be what corrects them; and a single member is not tried twice in a row.
+fn costs_quorum<'a>(observed: &'a Observed, proven: &Proven) -> Option<&'a Pod> {
+    let (ordinal, pod) = vain(observed)?;
+    let mut others = observed.pods.iter().filter(|(other, _)| **other != ordinal);
+    let missed = others.clone().next().is_some() && !others.any(|(_, pod)| pod.runs_nothing());
+    let untried = pod.template != proven.template;
+    (missed && untried && observed.is_no_election()).then_some(pod)
+}
+
+/// The change that is tried took the only member.
+fn fails_alone(observed: &Observed) -> bool {
+    vain(observed).is_some_and(|(ordinal, _)| {
+        let mut others = observed.pods.keys().filter(|other| **other != ordinal);
+        others.next().is_none()
+    })
 }

@@ -1,45 +1,58 @@
-//! Who can be spared, and how it is done: one at a time, leadership first.
+//! Which member can be spared, and how that is done: one at a time, leadership first.
 
-use api::Reason;
+use crate::observed::{MAX_LAG, Member, MemberList, Observed, Pod, quorum};
 
-use super::progress;
-use crate::cluster::membership::MAX_LAG;
-use crate::decision::{Decision, Step};
-use crate::observed::{Member, MemberList, Observed, Pod, quorum};
+/// How a member makes way for its successor on another template.
+pub(super) enum Turn {
+    /// It leads: leadership is transferred first.
+    MoveLeader {
+        /// Ordinal of the leader.
+        ordinal: u32,
+        /// ID of the member that leads instead.
+        to: u64,
+        /// Its name.
+        name: String,
+    },
+    /// Its restart is recorded first.
+    Announce {
+        /// Its ordinal.
+        ordinal: u32,
+        /// UID of its pod.
+        uid: String,
+    },
+    /// Its pod is restarted.
+    Restart {
+        /// Its ordinal.
+        ordinal: u32,
+        /// UID of its pod.
+        uid: String,
+    },
+}
 
 /// Restarts a member, after leadership was moved off it; `None` while the others cannot spare it.
-pub(super) fn restart(observed: &Observed, list: &MemberList, ordinal: u32) -> Option<Decision> {
+pub(super) fn turn(observed: &Observed, list: &MemberList, ordinal: u32) -> Option<Turn> {
     let pod = observed.pods.get(&ordinal)?;
     if !can_spare(observed, list, ordinal, pod) {
         return None;
     }
-    let name = observed.member_name(ordinal);
     let member = observed.member_of(ordinal);
     let leads = member.filter(|member| observed.leader() == Some(member.id));
-    let heir = leads.and_then(|leader| heir(observed, list, leader, pod));
-    let (step, why) = if let Some(heir) = heir {
-        let step = Step::MoveLeader {
-            to: heir.id,
+    let transferee = leads.and_then(|leader| transferee(observed, list, leader, pod));
+    Some(match transferee {
+        Some(transferee) => Turn::MoveLeader {
             ordinal,
-        };
-        let heir = &heir.name;
-        (
-            step,
-            format!("{name} leads and is to be restarted; {heir} leads instead"),
-        )
-    } else {
-        let uid = pod.uid.clone();
-        (
-            Step::RestartPod { ordinal, uid },
-            format!("restarting {name}"),
-        )
-    };
-    let why = progress(observed, list, &why);
-    Some(Decision::act(step, Reason::RollingOut, why))
+            to: transferee.id,
+            name: transferee.name.clone(),
+        },
+        None => Turn::Restart {
+            ordinal,
+            uid: pod.uid.clone(),
+        },
+    })
 }
 
 /// The most advanced of the others, best one that will not be restarted itself.
-fn heir<'a>(
+fn transferee<'a>(
     observed: &Observed,
     list: &'a MemberList,
     leader: &Member,
@@ -83,18 +96,11 @@ fn can_spare(observed: &Observed, list: &MemberList, ordinal: u32, pod: &Pod) ->
                 .ordinal_of(voter)
                 .is_some_and(|ordinal| is_well(observed, list, ordinal, voter))
         });
-        // A single member has nobody to stand in for it.
+        // A single member has no other to stand in for it.
         (enough || list.voters().count() == 1) && all_well
     } else {
         enough
     }
-}
-
-/// The pod of a voter cannot start.
-pub(in crate::cluster) fn has_stopped(observed: &Observed, list: &MemberList) -> bool {
-    let ordinals = list.voters().filter_map(|voter| observed.ordinal_of(voter));
-    let mut pods = ordinals.filter_map(|ordinal| observed.pods.get(&ordinal));
-    pods.any(Pod::runs_nothing)
 }
 
 /// It takes part, has caught up, answers a linearizable read, and clients are led to it.

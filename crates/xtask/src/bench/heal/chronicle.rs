@@ -39,7 +39,7 @@ impl Chronicle {
         now
     }
 
-    /// Tells of something that is seen elsewhere.
+    /// Notes something that is seen elsewhere.
     pub(super) fn tell(&self, what: &str) {
         if let Some(began) = self.began {
             eprintln!("  {:8.1} s  {what}", began.elapsed().as_secs_f64());

@@ -1,4 +1,4 @@
-//! How nodes are broken, and mended however the measurement ends; and how a database is filled.
+//! How nodes are broken, and repaired however the measurement ends; and how a database is filled.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub(super) struct BrokenNode<'a> {
 enum How {
     Tainted,
     Killed(u8),
-    Mended,
+    Repaired,
 }
 
 impl<'a> BrokenNode<'a> {
@@ -83,7 +83,7 @@ impl<'a> BrokenNode<'a> {
     }
 
     /// Until it serves again.
-    pub(super) fn mend(mut self) -> Result<()> {
+    pub(super) fn repair(mut self) -> Result<()> {
         self.give_back()?;
         let node = format!("node/{}", self.name);
         self.kubectl(&["wait", &node, "--for=condition=Ready", "--timeout=90s"])
@@ -93,9 +93,9 @@ impl<'a> BrokenNode<'a> {
         match self.how {
             How::Tainted => self.kubectl(&["taint", "node", &self.name, &format!("{TAINT}-")])?,
             How::Killed(node) => cluster::run(Command::StartNode { node }, None)?,
-            How::Mended => {}
+            How::Repaired => {}
         }
-        self.how = How::Mended;
+        self.how = How::Repaired;
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl Drop for BrokenNode<'_> {
 /// Writes until etcd refuses. All of it is history of a few keys, which can be forgotten.
 pub(super) fn fill(place: &Place<'_>) -> Result<()> {
     let pods = &place.pods.objects;
-    let leader = place.etcd.leader(pods).context("nobody leads")?;
+    let leader = place.etcd.leader(pods).context("no member leads")?;
     let leader = pods.get(&leader).and_then(|pod| place.etcd.member(pod));
     let leader = leader
         .context("the leader is gone")?

@@ -56,7 +56,7 @@ pub(super) fn ensure(layout: &Layout) -> Result<()> {
     build(layout, &module, (TOOL, RELEASE), SERVER, "")
 }
 
-/// What is in Go's own cache cannot be written to. A copy that is not whole is made anew.
+/// What is in Go's own cache cannot be written to. A copy that is not whole is recreated.
 fn copy_server(to: &Path) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("remove {}", to.display()))?;

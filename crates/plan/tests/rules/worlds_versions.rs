@@ -1,4 +1,5 @@
-//! Stories of releases in the simulated Kubernetes and etcd: up and down the lines, taken back, mended, killed.
+//! Stories of releases in the simulated Kubernetes and etcd: up and down the minor versions, reverted, corrected,
+//! killed.
 
 use api::Reason;
 use testkit::Run;
@@ -6,7 +7,7 @@ use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
 
 #[test]
-fn a_cluster_walks_up_and_down_the_lines_of_etcd() {
+fn a_cluster_walks_up_and_down_the_minor_versions_of_etcd() {
     for seed in seeds(15) {
         for size in [1, 3] {
             let mut run = settled(size, 5, seed);
@@ -45,8 +46,9 @@ fn upgrades_survive_every_fault_at_once() {
         run.world.object.walk = true;
         run.world.forgiving = true;
         run.world.upgrade(7);
-        // Whoever deletes all the others' pods while one tries the next line brings all of them there at once, and a
-        // pod that is deleted after that meets data that has followed: it refuses to start until the set follows, too.
+        // A user who deletes all the others' pods while one tries the next minor version brings all of them there at
+        // once, and a pod that is deleted after that meets data that has followed: it refuses to start until the set
+        // follows, too.
         run.faults = Faults {
             delete_pod: 0,
             ..Faults::ALL
@@ -71,10 +73,10 @@ fn an_upgrade_taken_back_at_any_moment_ends_where_it_began() {
 }
 
 #[test]
-fn a_jump_over_a_line_is_refused_unless_it_may_be_walked() {
+fn a_jump_over_a_minor_version_is_refused_unless_it_may_be_walked() {
     let mut run = settled(3, 5, 1);
     run.world.upgrade(7);
-    run.settle_as(BOUND, &|decision| decision.reason == Reason::Refused)
+    run.settle_as(BOUND, &|decision| decision.reason == Reason::ChangeRefused)
         .unwrap();
     assert!(run.world.minors().iter().all(|runs| *runs == 5));
     run.world.object.walk = true;
@@ -156,7 +158,7 @@ fn a_downgrade_taken_back_at_any_moment_ends_where_it_began() {
 }
 
 #[test]
-fn an_upgrade_that_does_not_come_up_can_be_mended_by_another() {
+fn an_upgrade_that_does_not_come_up_can_be_corrected_by_another() {
     for seed in seeds(10) {
         for (size, from, to) in [
             (1, 5, 6),
@@ -201,7 +203,7 @@ fn a_status_wiped_in_the_middle_of_a_walk_is_found_again() {
         let mut run = settled(3, 5, seed);
         run.world.object.walk = true;
         run.world.upgrade(7);
-        // Whoever is unwell goes first, and the one with the lowest ordinal is asked first after the wipe.
+        // A member that is unwell goes first, and the one with the lowest ordinal is asked first after the wipe.
         run.world.freeze(0, seed % 2 == 0);
         run.turns(10);
         run.world.freeze(0, false);
@@ -216,13 +218,13 @@ fn a_status_wiped_in_the_middle_of_a_walk_is_found_again() {
 }
 
 #[test]
-fn a_downgrade_that_somebody_cancels_by_hand_starts_nobody_on_data_that_it_cannot_read() {
+fn a_downgrade_that_is_cancelled_by_hand_starts_no_member_on_data_that_it_cannot_read() {
     for seed in seeds(60) {
         let mut run = settled(3, 6, seed);
         run.world.upgrade(5);
         for _ in 0..4 {
             run.turns(usize::try_from(seed % 11).unwrap());
-            // Whoever does so while a member is being restarted asks for it.
+            // A user who does so while a member is being restarted asks for it.
             let stands = run.world.minors().len() == 3
                 && run.world.pods.values().all(|pod| !pod.terminating);
             for cluster in run.world.clusters.values_mut().filter(|_| stands) {
@@ -238,7 +240,7 @@ fn a_downgrade_that_somebody_cancels_by_hand_starts_nobody_on_data_that_it_canno
 }
 
 #[test]
-fn whatever_line_is_asked_for_at_whatever_moment_is_reached() {
+fn whatever_minor_version_is_asked_for_at_whatever_moment_is_reached() {
     for seed in seeds(60) {
         let mut run = settled(if seed % 3 == 0 { 1 } else { 3 }, 5, seed);
         wavers(&mut run, 6, seed);
@@ -246,10 +248,10 @@ fn whatever_line_is_asked_for_at_whatever_moment_is_reached() {
 }
 
 #[test]
-fn whatever_line_is_asked_for_under_every_fault_is_reached() {
+fn whatever_minor_version_is_asked_for_under_every_fault_is_reached() {
     for seed in seeds(30) {
-        // A single member whose pod vanishes in the second in which its data turns new, while another line is asked
-        // for, is left to a person.
+        // A single member whose pod vanishes in the second in which its data turns new, while another minor version is
+        // asked for, is left to the user.
         let alone = seed % 3 == 0 && seed % 2 == 1;
         let mut run = settled(if alone { 1 } else { 3 }, 5, seed);
         run.world.forgiving = seed % 2 == 0;
@@ -261,7 +263,7 @@ fn whatever_line_is_asked_for_under_every_fault_is_reached() {
     }
 }
 
-/// Its owner asks for any line at any moment, so many times, and gets the last of them.
+/// Its owner asks for any minor version at any moment, so many times, and gets the last of them.
 fn wavers(run: &mut Run<'_>, times: usize, seed: u64) {
     run.world.object.walk = true;
     for _ in 0..times {

@@ -1,30 +1,34 @@
-//! The nodes and volumes of members from whom nothing is heard: whether they can come back. Asked for only then, and
+//! The nodes and volumes of members that do not respond: whether they can come back. Asked for only then, and
 //! straight from the API server: what is decided on it cannot be taken back, so no cache will do.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::EtcdCluster;
 use futures::future::join_all;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, PersistentVolume};
+use k8s_openapi::api::core::v1::{Node, NodeSelector, PersistentVolume};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use plan::Observed;
-use plan::observed::{Home, NodeState, Process};
+use plan::observed::{NodeBinding, NodeState, Process};
 
 use super::affinity;
 use super::kubernetes::{Volume, node_of, volume_of};
 use crate::context::Context;
 
-/// For both questions about a member.
+/// For all questions about a member.
 const DEADLINE: Duration = Duration::from_secs(4);
+/// For each of them, so that what one has told is kept when the next is not answered.
+const QUESTION: Duration = Duration::from_secs(2);
+/// Nodes per page: a list of thousands is read only until one of them fits.
+const PAGE: u32 = 500;
 /// A node with this taint is shut down for good, says its administrator.
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// The label by which a volume names the node it is tied to.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) {
-    // Before there is a cluster, nobody can be missed.
+    // Before there is a cluster, no member can be missing.
     if observed.cluster.latched.cluster_id.is_none() {
         return;
     }
@@ -33,44 +37,56 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
         pod.is_none_or(|pod| pod.process == Process::Unknown)
     };
     let quiet: Vec<u32> = observed.claims.keys().copied().filter(quiet).collect();
-    let answers = quiet.into_iter().map(|ordinal| async move {
-        let answer = tokio::time::timeout(DEADLINE, ask(cluster, ordinal, ctx)).await;
-        // What could not be asked in time is not known.
-        (ordinal, answer.unwrap_or_default())
-    });
-    for (ordinal, (lost, home)) in join_all(answers).await {
+    let answers = quiet
+        .into_iter()
+        .map(|ordinal| async move { (ordinal, ask(cluster, ordinal, ctx).await) });
+    for (ordinal, (lost, binding)) in join_all(answers).await {
         if let Some(claim) = observed.claims.get_mut(&ordinal) {
             claim.lost = lost;
         }
-        if let Some(home) = home {
-            observed.homes.insert(ordinal, home);
+        if let Some(binding) = binding {
+            observed.node_bindings.insert(ordinal, binding);
         }
     }
 }
 
 /// Why its volume is gone, and the node that its member depends on.
-async fn ask(cluster: &EtcdCluster, ordinal: u32, ctx: &Context) -> (Option<String>, Option<Home>) {
+async fn ask(
+    cluster: &EtcdCluster,
+    ordinal: u32,
+    ctx: &Context,
+) -> (Option<String>, Option<NodeBinding>) {
+    let end = Instant::now() + DEADLINE;
     let volume = match volume_of(cluster, ordinal, ctx) {
-        Some(volume) => ask_volume(&volume, ctx).await,
-        None => Asked::NotKnown,
+        Some(volume) => in_time(end, ask_volume(&volume, ctx)).await,
+        None => None,
     };
+    let volume = volume.unwrap_or(Asked::NotKnown);
     let (lost, volume) = match volume {
         Asked::Lost(why) => (Some(why), None),
         Asked::There(volume) => (None, Some(volume)),
         Asked::NotKnown => (None, None),
     };
     let tied = volume.as_ref().and_then(|volume| tied_to(volume));
-    let mut home = match (node_of(cluster, ordinal, ctx), tied) {
-        (Some(node), _) => ask_node(node, ctx).await,
-        (None, Some(host)) => ask_host(host, ctx).await,
+    let binding = match (node_of(cluster, ordinal, ctx), tied) {
+        (Some(node), _) => in_time(end, ask_node(node, ctx)).await,
+        (None, Some(host)) => in_time(end, ask_host(host, ctx)).await,
         (None, None) => None,
     };
-    if let (Some(home), Some(volume)) = (&mut home, &volume)
-        && matches!(home.state, NodeState::OutOfService | NodeState::Deleted)
+    let mut binding = binding.flatten();
+    if let (Some(binding), Some(volume)) = (&mut binding, &volume)
+        && matches!(binding.state, NodeState::OutOfService | NodeState::Deleted)
     {
-        home.elsewhere = ask_elsewhere(volume, &home.node, ctx).await;
+        let elsewhere = in_time(end, ask_elsewhere(volume, &binding.node, ctx)).await;
+        binding.elsewhere = elsewhere.flatten();
     }
-    (lost, home)
+    (lost, binding)
+}
+
+/// An answer, unless it does not come in time: then it is not known.
+async fn in_time<T>(end: Instant, question: impl Future<Output = T>) -> Option<T> {
+    let end = end.min(Instant::now() + QUESTION);
+    tokio::time::timeout_at(end.into(), question).await.ok()
 }
 
 /// What became of a volume.
@@ -104,12 +120,8 @@ async fn ask_elsewhere(volume: &PersistentVolume, node: &str, ctx: &Context) -> 
     let Some(required) = affinity::required(volume) else {
         return Some(!affinity::is_local(volume));
     };
-    let nodes: Api<Node> = Api::all(ctx.client.clone());
-    match nodes.list_metadata(&ListParams::default()).await {
-        Ok(found) => {
-            let mut others = found.items.iter().filter(|other| other.name_any() != node);
-            let fits =
-                others.any(|other| affinity::matches(required, &other.name_any(), other.labels()));
+    match fits_another(required, node, ctx).await {
+        Ok(fits) => {
             // A zone without a node now may have one in a minute. Only what is tied to a host is gone with it.
             let tied = affinity::is_local(volume) || tied_to(volume).is_some();
             (fits || tied).then_some(fits)
@@ -117,6 +129,23 @@ async fn ask_elsewhere(volume: &PersistentVolume, node: &str, ctx: &Context) -> 
         Err(error) => {
             tracing::debug!(%error, "the nodes cannot be asked for");
             None
+        }
+    }
+}
+
+/// Whether another node fits, of all that there are now.
+async fn fits_another(required: &NodeSelector, node: &str, ctx: &Context) -> kube::Result<bool> {
+    let nodes: Api<Node> = Api::all(ctx.client.clone());
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let found = nodes.list_metadata(&page).await?;
+        let mut others = found.items.iter().filter(|other| other.name_any() != node);
+        if others.any(|other| affinity::matches(required, &other.name_any(), other.labels())) {
+            return Ok(true);
+        }
+        match found.metadata.continue_.filter(|more| !more.is_empty()) {
+            Some(more) => page = page.continue_token(&more),
+            None => return Ok(false),
         }
     }
 }
@@ -134,13 +163,13 @@ fn tied_to(volume: &PersistentVolume) -> Option<String> {
     names.next().is_none().then(|| first.clone())
 }
 
-async fn ask_node(node: String, ctx: &Context) -> Option<Home> {
+async fn ask_node(node: String, ctx: &Context) -> Option<NodeBinding> {
     let nodes: Api<Node> = Api::all(ctx.client.clone());
     match nodes.get_opt(&node).await {
         Ok(found) => {
             let state = found.as_ref().map_or(NodeState::Deleted, state_of);
             let elsewhere = None;
-            Some(Home {
+            Some(NodeBinding {
                 node,
                 state,
                 elsewhere,
@@ -153,11 +182,11 @@ async fn ask_node(node: String, ctx: &Context) -> Option<Home> {
     }
 }
 
-async fn ask_host(host: String, ctx: &Context) -> Option<Home> {
+async fn ask_host(host: String, ctx: &Context) -> Option<NodeBinding> {
     let nodes: Api<Node> = Api::all(ctx.client.clone());
     let labelled = ListParams::default().labels(&format!("{HOSTNAME}={host}"));
     match nodes.list(&labelled).await {
-        Ok(found) => home_of(host, &found.items),
+        Ok(found) => binding_of(host, &found.items),
         Err(error) => {
             tracing::debug!(host, %error, "the nodes of this host name cannot be asked for");
             None
@@ -166,14 +195,14 @@ async fn ask_host(host: String, ctx: &Context) -> Option<Home> {
 }
 
 /// Where no node bears the name of the host any more, nothing can use the volume. Several say nothing.
-fn home_of(host: String, nodes: &[Node]) -> Option<Home> {
+fn binding_of(host: String, nodes: &[Node]) -> Option<NodeBinding> {
     match nodes {
-        [] => Some(Home {
+        [] => Some(NodeBinding {
             node: host,
             state: NodeState::Deleted,
             elsewhere: None,
         }),
-        [node] => Some(Home {
+        [node] => Some(NodeBinding {
             node: node.metadata.name.clone()?,
             state: state_of(node),
             elsewhere: None,
@@ -193,13 +222,13 @@ fn state_of(node: &Node) -> NodeState {
     let conditions = node.status.iter().flat_map(|status| &status.conditions);
     let ready = conditions.flatten().find(|c| c.type_ == "Ready");
     match ready {
-        Some(ready) if ready.status == "True" => NodeState::Fine,
+        Some(ready) if ready.status == "True" => NodeState::Ready,
         Some(ready) => {
             let since = ready.last_transition_time.as_ref().map(|time| time.0);
             // Without a time it has only just begun.
-            NodeState::Silent(since.unwrap_or(Timestamp::MAX))
+            NodeState::NotReady(since.unwrap_or(Timestamp::MAX))
         }
-        None => NodeState::Silent(Timestamp::MAX),
+        None => NodeState::NotReady(Timestamp::MAX),
     }
 }
 
@@ -219,13 +248,13 @@ mod tests {
     fn a_node_is_what_its_taints_and_its_kubelet_say() {
         let shut = json!([{"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}]);
         let since = "2026-01-01T00:00:00Z".parse().unwrap();
-        assert_eq!(node(&json!([]), "True"), NodeState::Fine);
-        assert_eq!(node(&json!([]), "Unknown"), NodeState::Silent(since));
-        assert_eq!(node(&json!([]), "False"), NodeState::Silent(since));
+        assert_eq!(node(&json!([]), "True"), NodeState::Ready);
+        assert_eq!(node(&json!([]), "Unknown"), NodeState::NotReady(since));
+        assert_eq!(node(&json!([]), "False"), NodeState::NotReady(since));
         assert_eq!(node(&shut, "True"), NodeState::OutOfService);
         assert_eq!(
             state_of(&Node::default()),
-            NodeState::Silent(Timestamp::MAX)
+            NodeState::NotReady(Timestamp::MAX)
         );
     }
 
@@ -236,14 +265,14 @@ mod tests {
             let node = json!({"metadata": {"name": name}, "status": {"conditions": [ready]}});
             serde_json::from_value(node).unwrap()
         };
-        let home = |nodes: &[Node]| home_of("ip-10-0-0-1".to_owned(), nodes);
-        let found = home(&[node("i-0123")]).unwrap();
+        let binding = |nodes: &[Node]| binding_of("ip-10-0-0-1".to_owned(), nodes);
+        let found = binding(&[node("i-0123")]).unwrap();
         assert_eq!(
             (found.node.as_str(), found.state),
-            ("i-0123", NodeState::Fine)
+            ("i-0123", NodeState::Ready)
         );
-        assert_eq!(home(&[]).unwrap().state, NodeState::Deleted);
-        assert!(home(&[node("a"), node("b")]).is_none());
+        assert_eq!(binding(&[]).unwrap().state, NodeState::Deleted);
+        assert!(binding(&[node("a"), node("b")]).is_none());
     }
 
     #[test]

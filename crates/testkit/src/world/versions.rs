@@ -1,4 +1,4 @@
-//! Lines of etcd: which process may read which data, when data changes its format, and downgrades.
+//! Minor versions of etcd: which process may read which data, when data changes its format, and downgrades.
 
 use crate::world::{Container, World};
 
@@ -6,8 +6,8 @@ use crate::world::{Container, World};
 const LASTING: u32 = 120;
 
 impl World {
-    /// A process of one line starts on data of another. etcd refuses older lines and panics on data that is two lines
-    /// old; an operator that lets it come to that has made a mistake.
+    /// A process of one minor version starts on data of another. etcd refuses older ones and panics on data that is two
+    /// minor versions old; an operator that lets it come to that has made a mistake.
     pub(super) fn fits(&mut self, ordinal: u32, minor: u8) -> bool {
         let claim = self.claims.get(&ordinal);
         let Some(data) = claim.and_then(|claim| claim.volume.data) else {
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    /// Members make a snapshot when the format falls; otherwise entries stay as long as nobody writes much.
+    /// Members make a snapshot when the format falls; otherwise entries stay as long as little is written.
     fn set_storage(&mut self, id: u64, storage: u8, oldest: u8) {
         let hung = self.hung();
         for (ordinal, claim) in &mut self.claims {
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// `Downgrade`: one line down from where the cluster is, by a cluster that is all there.
+    /// `Downgrade`: one minor version down from where the cluster is, by a cluster that is all there.
     pub(super) fn downgrade(&mut self, id: u64, to: Option<u8>) -> Result<(), String> {
         if !self.has_quorum(id) {
             return Err("context deadline exceeded".to_owned());
@@ -112,8 +112,8 @@ impl World {
         self.most_away = self.most_away.max(away.max().unwrap_or(0));
     }
 
-    /// How many pods there are on a template that nobody has served on. The window between the write of a template and
-    /// the birth of its pod may give one too many; that must not last.
+    /// How many pods there are on a template that no member has served on. The window between the write of a template
+    /// and the birth of its pod may give one too many; that must not last.
     pub(super) fn count_untried(&mut self) {
         let mut served = Vec::new();
         for pod in self.pods.values() {
@@ -144,7 +144,8 @@ impl World {
         }
     }
 
-    /// The operator restarts a pod. Whom others have taken away is not its fault, whom it restarted before is.
+    /// The operator restarts a pod. Members that others took away are not its fault; members that it restarted before
+    /// are.
     pub(super) fn restart(&mut self, ordinal: u32) {
         let process = match self.pods.get(&ordinal).map(|pod| &pod.container) {
             Some(Container::Etcd(process)) => Some((process.cluster, process.member)),
@@ -166,7 +167,7 @@ impl World {
         self.delete_pod(ordinal);
     }
 
-    /// Whoever serves again is back, and whoever was removed is not missed.
+    /// A member that serves again is back, and one that was removed is not missed.
     pub(super) fn count_restarted(&mut self) {
         let (pods, clusters) = (&self.pods, &self.clusters);
         self.restarted.retain(|ordinal| {
@@ -184,7 +185,7 @@ impl World {
         });
     }
 
-    /// Lines of etcd that run now.
+    /// Minor versions of etcd that run now.
     pub fn minors(&self) -> Vec<u8> {
         let running = self.pods.values().filter_map(|pod| match &pod.container {
             Container::Etcd(process) => Some(process.minor),

@@ -1,23 +1,23 @@
-//! Volumes on which nothing of use to their member lies.
+//! Volumes whose data their member cannot use.
 
 use gate::{Report, State};
 
 use super::{Claim, Observed, parse_id};
 
 impl Observed {
-    /// The report of an agent that needs a member of its own before it can go on: its volume is empty, or cannot be used,
+    /// The report of an agent whose pod must join as a new member: its volume is empty, cannot be used, was rolled back,
     /// or was exchanged for another one.
-    pub fn blank(&self, ordinal: u32) -> Option<&Report> {
+    pub fn needs_new_member(&self, ordinal: u32) -> Option<&Report> {
         let report = self.pods.get(&ordinal)?.held()?;
-        let blank = match report.state {
+        let unusable = match report.state {
             State::Empty | State::Damaged | State::Fenced | State::RolledBack => true,
             State::OtherObject | State::Unidentified => self.is_foreign(ordinal, report),
             State::Mismatch => self.is_not_its_own(ordinal, report),
         };
-        blank.then_some(report)
+        unusable.then_some(report)
     }
 
-    /// What lies there was never this member's: of another cluster, of another member, or of nobody.
+    /// The data was never this member's: it belongs to another cluster, to another member, or to none.
     pub fn is_not_its_own(&self, ordinal: u32, report: &Report) -> bool {
         self.is_foreign(ordinal, report)
             || self.is_exchanged(ordinal, report)
@@ -33,7 +33,7 @@ impl Observed {
         ours && other && report.state == State::Mismatch
     }
 
-    /// A joiner asked somebody who was late, and took the ID of a member that had been removed: nothing of use was ever
+    /// A joiner asked a member that lagged behind, and took the ID of a member that had been removed: nothing was ever
     /// written under it.
     pub fn is_misled(&self, report: &Report) -> bool {
         let (Some(list), Some(data)) = (&self.etcd.members, &report.data) else {
@@ -44,14 +44,14 @@ impl Observed {
         ours && list.members.iter().all(|member| Some(member.id) != id)
     }
 
-    /// The claim was made for this object, or this object has taken over what lies on it. What an earlier object kept and
-    /// nobody has looked at is not its own to delete.
+    /// The claim was created for this object, or this object has resumed its data. A claim that a deleted object retained and
+    /// that was not resumed yet must not be deleted.
     pub fn has_used(&self, claim: &Claim) -> bool {
         claim.ours || self.cluster.latched.cluster_id.is_some()
     }
 
-    /// Data of another cluster, on a claim that was made for this one. What an earlier object kept is its owner's to
-    /// give up, and what lies on it is no sign of anything.
+    /// Data of another cluster, on a claim that was created for this one. Claims that a deleted object retained are left to
+    /// their owner, and their data proves nothing.
     pub fn is_foreign(&self, ordinal: u32, report: &Report) -> bool {
         let ours = self.claims.get(&ordinal).is_some_and(|claim| claim.ours);
         let known = self.cluster.latched.cluster_id;
@@ -60,11 +60,11 @@ impl Observed {
     }
 }
 
-/// What a member lost whose agent waits on such a volume.
+/// What the member of such a volume lost.
 pub(crate) fn what_is_lost(state: State) -> &'static str {
     match state {
-        State::Empty | State::Damaged | State::Fenced => "has no data any more",
-        State::RolledBack => "has less data than it once had: its volume was rolled back",
+        State::Empty | State::Damaged | State::Fenced => "lost its data",
+        State::RolledBack => "has less data than before: its volume was rolled back",
         State::OtherObject | State::Unidentified => "has the volume of another cluster",
         State::Mismatch => "has a volume that is not its own",
     }

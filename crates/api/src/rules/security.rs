@@ -1,0 +1,87 @@
+//! TLS: what this release cannot do, and what no certificate can hold.
+
+use super::{CelRule, always};
+
+const TLS: &[&str] = &["spec", "security", "tls"];
+
+/// A plane of a spec has TLS.
+macro_rules! on {
+    ($spec:literal, $field:literal) => {
+        concat!(
+            "(has(",
+            $spec,
+            ".security) && has(",
+            $spec,
+            ".security.tls) && (!has(",
+            $spec,
+            ".security.tls.enabled) || ",
+            $spec,
+            ".security.tls.enabled) && (!has(",
+            $spec,
+            ".security.tls.",
+            $field,
+            ") || ",
+            $spec,
+            ".security.tls.",
+            $field,
+            "))"
+        )
+    };
+}
+
+/// TLS cannot be switched on for a cluster that exists. What was stored with it stays valid, whatever its members run; and
+/// where they run it, it can be written again.
+macro_rules! not_switched_on {
+    ($field:literal, $plane:literal) => {
+        always(
+            &[],
+            concat!(
+                "!", on!("self.spec", $field), " || ", on!("oldSelf.spec", $field),
+                " || oldSelf.?status.?memory.?lineage.?transport.?", $plane, ".orValue('Plain') == 'Tls'"
+            ),
+            concat!(
+                "TLS cannot be switched on for an EtcdCluster that exists, by this release: create another one with it, or leave ",
+                $field,
+                " and security.tls.enabled as they were"
+            ),
+        )
+        .at(".spec.security.tls")
+    };
+}
+
+pub(super) const RULES: &[CelRule] = &[
+    always(
+        TLS,
+        "(has(self.enabled) && !self.enabled) || (has(self.clientTLSEnabled) && !self.clientTLSEnabled && has(self.peerTLSEnabled) && !self.peerTLSEnabled) || ((!has(self.autoTLS) || self.autoTLS) && !has(self.certificateSecret) && !has(self.caSecret))",
+        "certificates from certificateSecret and caSecret are not supported by this release: leave both out, and autoTLS out or true, to have the operator issue certificates; or write enabled: false for a plaintext cluster",
+    ),
+    not_switched_on!("clientTLSEnabled", "client"),
+    not_switched_on!("peerTLSEnabled", "peer"),
+    always(
+        &["spec", "security", "tls", "extraNames", "*"],
+        "isIP(self) || self.matches('^([*][.])?([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?[.])*[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",
+        "not a name that a certificate can hold: write a host name in lower case whose last part begins with a letter, such as etcd.example.com or *.example.com, or an IP address; no scheme and no port",
+    ),
+    always(
+        &["spec", "security", "tls", "leafLifetimeSeconds"],
+        "self >= 60 && self <= 315360000",
+        "write 60 to 315360000 seconds (ten years), or leave it out for 90 days",
+    ),
+    always(
+        &["spec", "security", "tls", "cipherSuites", "*"],
+        "self.matches('^TLS_[A-Z0-9_]+$')",
+        "not the name of a cipher suite: write it as Go does, such as TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    ),
+    always(
+        TLS,
+        "!has(self.minVersion) || self.minVersion != 'TLS1.3' || !has(self.cipherSuites) || self.cipherSuites.size() == 0",
+        "the cipher suites of TLS 1.3 cannot be chosen, and etcd does not start with both: leave cipherSuites out, or write minVersion: TLS1.2",
+    )
+    .at(".cipherSuites"),
+    always(
+        &["spec"],
+        "!self.?security.?tls.?minVersion.hasValue() || !has(self.version) || !self.version.matches('^v?3[.]5[.][0-7]$')",
+        "etcd below 3.5.8 has no setting for the version of TLS and would not start: leave minVersion out, or write a later version",
+    )
+    .at(".security.tls.minVersion"),
+];

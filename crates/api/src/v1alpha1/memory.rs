@@ -1,0 +1,199 @@
+//! What the operator remembers of a cluster: facts that are recorded before they are acted on, or that no look could
+//! find out again. Each of them names the witness that restores it where it was wiped (ADR 19).
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::transport::Transport;
+
+use super::status::{
+    BootstrapIntent, EtcdClusterStatus, HangIntent, JoinIntent, KnownLearner, KnownVoter,
+    RecoveryIntent, RetireIntent,
+};
+
+/// What the operator remembers of this very object. Wiped, it is restored from claims, pods and etcd.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Memory {
+    /// UID of the object that this is the memory of. One that was restored under another UID is not believed.
+    #[serde(rename = "objectUID", default)]
+    pub object_uid: String,
+    /// Which data this is. Restored from the annotation etcd.etcd.io/lineage of the claims.
+    #[serde(default)]
+    pub lineage: LineageMemory,
+    /// What members are disturbed for on purpose: at most one thing at a time. Without it what was begun is begun again;
+    /// a pod that already runs on another template shows that by its annotation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<DisturbanceMemory>,
+    /// What was tried before, so that it is not tried for ever.
+    #[serde(default, skip_serializing_if = "Tried::is_empty")]
+    pub tried: Tried,
+    /// Members on their way in.
+    #[serde(default, skip_serializing_if = "Admissions::is_empty")]
+    pub admissions: Admissions,
+    /// Members on their way out; written before they are removed. Without it etcd's member list says who is gone, and
+    /// claims that no member uses are swept by the rules for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaving: Vec<RetireIntent>,
+    /// Members that vote, as last listed; kept while no list can be had. Restored from etcd's member list, and the indexes
+    /// from the members themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub voters: Vec<KnownVoter>,
+    /// What members are known to run on, and what their volumes and logs hold.
+    #[serde(default, skip_serializing_if = "Proof::is_empty")]
+    pub proven: Proof,
+}
+
+/// Which data this is, and what is being done to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LineageMemory {
+    /// How often the data has started over, from 1. Restored from the claims, and from the fence of the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<i64>,
+    /// The one permission to bootstrap, written before it is given. Restored from the claim of that member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap: Option<BootstrapIntent>,
+    /// ID of the etcd cluster, hexadecimal, once it has formed. Restored from the claims, or from what the members say.
+    #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+    /// The data was taken over from an earlier object of this name. Restored from the claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<bool>,
+    /// Data of an incarnation before this one is held back at the gate. Restored from the claims and from the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<i64>,
+    /// A recovery from lost quorum that is under way; written before anything is stopped for it. Restored from the claims;
+    /// where they say nothing, from the fenced volumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryIntent>,
+    /// The data is being deleted because the cluster was stopped under `whenStopped: Delete`. Without it the policy in the
+    /// spec says so again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<bool>,
+    /// Which planes speak TLS; absent for plaintext. Restored from the claims, and from the annotations of the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<Transport>,
+}
+
+/// What members are disturbed for.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum DisturbanceKind {
+    /// A member is restarted on another template, or is the first to try it.
+    Trial,
+    /// A member is defragmented.
+    Defragment,
+    /// Members are made to take a snapshot before they go to 3.7.
+    RenewLogs,
+}
+
+/// The one thing that members are disturbed for; written before it begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DisturbanceMemory {
+    /// What is done.
+    pub kind: DisturbanceKind,
+    /// The member that it is done to; absent where it is done to all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// Hash of the template that a trial is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// UID that the pod of a trial had before it.
+    #[serde(rename = "podUID", default, skip_serializing_if = "Option::is_none")]
+    pub pod_uid: Option<String>,
+}
+
+/// What was tried before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Tried {
+    /// Members that were restarted because they hung; written before they are. One that hangs again is replaced. Without it
+    /// one more restart comes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hung: Vec<HangIntent>,
+    /// Revision up to which the operator last compacted the history, to make room. Without it the same is compacted once
+    /// more, which etcd takes as done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted_revision: Option<i64>,
+}
+
+/// Members on their way in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Admissions {
+    /// Waits at the gate for which a member is, or may be, added; written before it is. Without it a member that was added
+    /// is removed and added again, before it holds anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joins: Vec<JoinIntent>,
+    /// Members that are listed without a vote, and how far each has come. Restored from etcd's member list; their patience
+    /// begins again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub learners: Vec<KnownLearner>,
+}
+
+/// What is known to be so, because it was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Proof {
+    /// Hash of the pod template that members are known to run on; empty for what an earlier operator left. A pod that is
+    /// recreated for any reason is made from it. Restored from the annotations of the pods that serve.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub template: String,
+    /// The etcd release in that template; absent while nothing is proven. Restored from what the members say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Every member runs on it. Restored from the annotations of the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub everywhere: Option<bool>,
+    /// The release that was proven before it, while some members still run on that. Without it those members are found by
+    /// the annotations of their pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Oldest minor version of etcd (5 for 3.5) whose entries may still be in the members' logs: 3.7 cannot read those of
+    /// 3.5. Without it the logs are renewed once more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_minor: Option<i32>,
+    /// Size that every volume has reached, in bytes; etcd's quota follows from it. Restored from the claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_bytes: Option<i64>,
+}
+
+impl Tried {
+    /// Nothing was.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Admissions {
+    /// No member is.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Proof {
+    /// Nothing is.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl EtcdClusterStatus {
+    /// What is remembered here; where nothing is written under `memory`, what the release before wrote. A report of this
+    /// operator that has neither lost its memory, and the cluster ID in it alone is no memory either: it does not say where
+    /// the data came from. What another operator reported is taken at its word.
+    pub fn remembered(&self) -> Cow<'_, Memory> {
+        if let Some(memory) = &self.memory {
+            return Cow::Borrowed(memory);
+        }
+        let lost = self.observed_generation.is_some() && self.former.incarnation.is_none();
+        let cluster_id = self.cluster_id.as_deref().filter(|_| !lost);
+        Cow::Owned(self.former.to_memory(cluster_id))
+    }
+}

@@ -1,0 +1,86 @@
+//! `spec.security`: who may talk to the members, and how that is proved.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Transport security.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Security {
+    /// TLS settings; plaintext when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+}
+
+/// TLS settings. What a cluster was bootstrapped with stays: an edit that switches TLS on is rejected, and one that switches
+/// it off is reported in the condition `Degraded` and changes nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Tls {
+    /// Main switch: `false` means plaintext and overrides the other fields; `true` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// TLS between clients and members, with certificates on both sides; `true` when absent. Clients find what they need in
+    /// the Secret `<name>-client-tls`.
+    #[serde(
+        rename = "clientTLSEnabled",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub client_tls_enabled: Option<bool>,
+    /// TLS between members, with certificates on both sides; `true` when absent.
+    #[serde(
+        rename = "peerTLSEnabled",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub peer_tls_enabled: Option<bool>,
+    /// The operator issues and renews the certificates; `true` when absent. No other source is supported by this release.
+    #[serde(rename = "autoTLS", default, skip_serializing_if = "Option::is_none")]
+    pub auto_tls: Option<bool>,
+    /// Secret with `tls.crt` and `tls.key`. Not supported by this release: rejected on create, ignored in objects stored
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_secret: Option<String>,
+    /// Secret with `ca.crt`. Not supported by this release: rejected on create, ignored in objects stored before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_secret: Option<String>,
+    /// Further host names and IP addresses under which clients reach the members, such as that of a load balancer. They
+    /// are added to the certificates of the members, without a restart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extra_names: Vec<String>,
+    /// How long a certificate that the operator issues is valid; 90 days when absent. It is renewed after two thirds of
+    /// that, without a restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaf_lifetime_seconds: Option<i64>,
+    // Schemas of optional enums carry the description of the enum, so that is where the text is.
+    /// Oldest version of TLS that members accept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_version: Option<TlsVersion>,
+    /// Cipher suites that members accept with TLS 1.2, by the names that Go gives them, such as
+    /// `TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256`; those of Go when absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cipher_suites: Vec<String>,
+}
+
+/// Oldest version of TLS that members accept; that of etcd, TLS 1.2, when absent.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    #[serde(rename = "TLS1.2")]
+    Tls12,
+    /// TLS 1.3.
+    #[serde(rename = "TLS1.3")]
+    Tls13,
+}
+
+impl TlsVersion {
+    /// As etcd's flag has it.
+    pub fn as_flag(self) -> &'static str {
+        match self {
+            Self::Tls12 => "TLS1.2",
+            Self::Tls13 => "TLS1.3",
+        }
+    }
+}

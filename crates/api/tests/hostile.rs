@@ -1,0 +1,63 @@
+//! What users can write into a spec, and what others can write into annotations and URLs, is answered and never a panic.
+
+use api::{ClusterIntent, EtcdClusterSpec, EtcdVersion, Lineage, Quantity, names};
+use hostile::{never_panics, never_panics_on_text};
+
+#[test]
+fn specs() {
+    let samples = [
+        "{}",
+        r#"{"size":3,"version":"3.6.16","image":{"repository":"quay.io/coreos/etcd","tag":"v3.6.16"},"resources":{"limits":{"cpu":"1","memory":"1Gi"}}}"#,
+        r#"{"size":5,"storage":{"size":"10Gi","className":"fast","persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete","whenStopped":"Retain"}}}"#,
+        r#"{"version":"v3.5.35","etcd":{"quotaBackendBytes":2147483648,"snapshotCount":10000,"extraEnv":[{"name":"A","value":"b"}]}}"#,
+        r#"{"maintenance":{"defragmentation":{"window":{"start":"02:00","duration":"2h","timeZone":"UTC"}},"keepRevisions":1000,"compact":"Allowed"}}"#,
+        r#"{"recovery":{"mode":"Ask","nodePatienceSeconds":300,"joinPatienceSeconds":600},"upgrade":{"walk":true}}"#,
+        r#"{"security":{"tls":{"enabled":true,"autoTLS":true}},"access":{"nodePort":{"enabled":true,"port":30379}}}"#,
+    ];
+    never_panics(&samples, |input| {
+        let spec = serde_json::from_slice::<EtcdClusterSpec>(input).ok()?;
+        let intent = ClusterIntent::parse(&spec).ok()?;
+        Some(intent.image.reference(intent.version))
+    });
+}
+
+#[test]
+fn versions_quantities_and_names() {
+    let samples = [
+        "3.6.16",
+        "v3.5.0",
+        "10Gi",
+        "0.5",
+        "1e3",
+        "100m",
+        "db-1",
+        "https://db-1.db-peer.ns.svc.cluster.local:2380",
+        "http://[fd00::1]:2380",
+    ];
+    never_panics_on_text(&samples, |text| {
+        let version = EtcdVersion::parse(text);
+        let newest = version.and_then(|version| EtcdVersion::newest(version.minor));
+        let hop = version
+            .zip(newest)
+            .map(|(from, to)| from.next_hop(to, true));
+        let quantity = Quantity(text.to_owned());
+        let same = quantity.is_same(&Quantity("1Gi".to_owned()));
+        let ordinal = names::ordinal("db", text);
+        let of_url = names::ordinal_of_url("db", "ns", text);
+        (hop, quantity.value(), same, ordinal, of_url)
+    });
+}
+
+#[test]
+fn lineages() {
+    let samples = [
+        r#"{"incarnation":1,"clusterID":"1f2e"}"#,
+        r#"{"incarnation":2,"fence":2,"recovery":{"clusterID":"a","survivor":{"member":"db-0","claimUID":"u"},"excused":["db-1"]}}"#,
+        r#"{"incarnation":1,"bootstrap":{"member":"db-0","podUID":"p","claimUID":"c","nonce":"n"}}"#,
+    ];
+    never_panics_on_text(&samples, |text| {
+        if let Some(lineage) = Lineage::parse(text) {
+            assert_eq!(Lineage::parse(&lineage.to_text()), Some(lineage));
+        }
+    });
+}

@@ -1,0 +1,60 @@
+//! What the Secrets of certificates say of themselves, and what we present to members.
+
+use api::{EtcdCluster, names};
+use k8s_openapi::api::core::v1::Secret;
+use plan::Observed;
+use plan::observed::{Certificates, Issued};
+
+use super::kubernetes::{Belonging, belonging_of};
+use crate::certificates::subjects::Subjects;
+use crate::certificates::{secrets, vault};
+use crate::cluster::place;
+use crate::context::Context;
+
+/// Costs nothing where neither the spec nor a pod has TLS.
+pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) {
+    let tls = observed.pods.values().any(|pod| !pod.transport.is_plain());
+    if tls {
+        vault::refresh(cluster, observed.now, ctx).await;
+    }
+    if !tls && observed.transport().is_plain() {
+        return;
+    }
+    let Some(target) = &observed.cluster.target else {
+        return;
+    };
+    let (namespace, name) = place(cluster);
+    let subjects = Subjects {
+        name: &name,
+        namespace: &namespace,
+        domain: &ctx.domain,
+        tls: &target.intent.tls,
+    };
+    let mut former = Vec::new();
+    let mut issued = |secret: String| {
+        let live = crate::caches::get(&ctx.caches.secrets, &namespace, &secret);
+        let live = live.as_deref();
+        if live.is_some_and(|live| belonging_of(live, cluster) == Belonging::Former) {
+            former.push(format!("Secret {secret}"));
+        }
+        describe(live, cluster)
+    };
+    observed.certificates = Certificates {
+        authority: issued(names::authority_secret(&name)),
+        members: issued(names::member_secret(&name)),
+        clients: issued(names::client_secret(&name)),
+        asked_of_members: subjects.asked_of_members(),
+        asked_of_clients: subjects.asked_of_clients(),
+    };
+    observed.objects.former.extend(former);
+}
+
+fn describe(live: Option<&Secret>, cluster: &EtcdCluster) -> Issued {
+    let Some(live) = live else {
+        return Issued::Missing;
+    };
+    match belonging_of(live, cluster) {
+        Belonging::Former | Belonging::Foreign => Issued::Foreign,
+        Belonging::Ours => secrets::record(live).map_or(Issued::Altered, Issued::Recorded),
+    }
+}

@@ -1,0 +1,258 @@
+//! Certificates: issued before the pods that mount them, renewed before they expire, and never such that a member would not
+//! be believed by the others. Nothing here restarts a member.
+
+use api::intent::Source;
+use api::v1alpha1::cluster::Retention;
+use api::{Reason, names};
+
+use crate::decision::{Decision, Issue, SOON, Step};
+use crate::observed::{Issued, Observed, Process, is_due};
+
+/// What is missing, or cannot be used, is issued before anything else: no pod starts without it.
+pub(super) fn needed(observed: &Observed) -> Option<Decision> {
+    if observed.transport().is_plain() {
+        return None;
+    }
+    let formed = observed.cluster.latched.cluster_id.is_some();
+    if !formed && let Some(refused) = cannot_begin(observed) {
+        return Some(refused);
+    }
+    let issued = &observed.certificates;
+    let absent = |issued: &Issued| matches!(issued, Issued::Missing | Issued::Altered);
+    let authority = absent(&issued.authority);
+    // What members trust is in their memory: another authority would cut off every member that is restarted.
+    if (authority || is_of_another_authority(observed, &issued.members))
+        && !observed.trusts_nothing()
+    {
+        return None;
+    }
+    let others = |issued: &Issued| match issued {
+        Issued::Unknown | Issued::Foreign => false,
+        Issued::Missing | Issued::Altered => true,
+        Issued::Recorded(_) => authority || is_of_another_authority(observed, issued),
+    };
+    let decision = issue(Issue {
+        authority,
+        members: others(&issued.members),
+        clients: others(&issued.clients),
+    });
+    let decision = decision.filter(|_| issued.authority != Issued::Foreign);
+    // Nothing begins without them. Members that run have theirs, and are repaired though a Secret cannot be written.
+    decision.filter(|decision| !formed || !observed.rests(&decision.step))
+}
+
+/// Before there is a cluster, pods that were made for another transport are recreated first.
+pub(super) fn recreated(observed: &Observed) -> Option<Decision> {
+    if observed.cluster.latched.cluster_id.is_some() {
+        return None;
+    }
+    let (ordinal, _) = observed.pods.iter().find(|(_, pod)| {
+        let runs = matches!(pod.process, Process::Starting | Process::Serving(_));
+        pod.transport != observed.transport() && !runs
+    })?;
+    let why = format!(
+        "waiting for {} to be recreated: it was created for another transport than {}",
+        observed.member_name(*ordinal),
+        observed.transport()
+    );
+    Some(Decision::wait(Reason::StartingPods, why, SOON))
+}
+
+fn issue(what: Issue) -> Option<Decision> {
+    what.is_due().then(|| {
+        let why = format!("issuing {}", what.describe());
+        Decision::act(
+            Step::IssueCertificates(what),
+            Reason::IssuingCertificates,
+            why,
+        )
+    })
+}
+
+fn is_of_another_authority(observed: &Observed, issued: &Issued) -> bool {
+    let ours = observed.certificates.authority.record();
+    let theirs = issued.record().map(|record| &record.authorities);
+    ours.is_some_and(|ours| theirs.is_some_and(|theirs| *theirs != ours.authorities))
+}
+
+/// What nothing can be begun with. A cluster that has formed goes on, and the condition tells.
+fn cannot_begin(observed: &Observed) -> Option<Decision> {
+    let asked = &observed.cluster.intent.as_ref().ok()?.tls;
+    if asked.source == Source::Unsupported && !asked.transport.is_plain() {
+        let why = "security.tls takes its certificates from certificateSecret and caSecret, or from no source, which this release does not support: leave both out, and autoTLS out or true, to have the operator issue them; or write security.tls.enabled: false for a plaintext cluster";
+        return Some(Decision::refuse(Reason::InvalidSpec, why));
+    }
+    let foreign = foreign(observed);
+    (!foreign.is_empty()).then(|| {
+        let why = format!(
+            "Secret {} has another owner and is left alone: delete or rename it, or give the EtcdCluster another name",
+            foreign.join(", ")
+        );
+        Decision::refuse(Reason::ForeignObject, why)
+    })
+}
+
+fn foreign(observed: &Observed) -> Vec<String> {
+    let (issued, name) = (&observed.certificates, &observed.cluster.name);
+    let all = [
+        (&issued.authority, names::authority_secret(name)),
+        (&issued.members, names::member_secret(name)),
+        (&issued.clients, names::client_secret(name)),
+    ];
+    let foreign = all
+        .into_iter()
+        .filter(|(issued, _)| **issued == Issued::Foreign);
+    foreign.map(|(_, name)| name).collect()
+}
+
+/// What is due, or was asked for otherwise; and then each pod is told, so that its kubelet brings it at once.
+pub(super) fn renew(observed: &Observed) -> Option<Decision> {
+    if observed.transport().is_plain() {
+        return None;
+    }
+    let issued = &observed.certificates;
+    issued.authority.record()?;
+    // Whatever it issues, the members would not believe.
+    if is_of_another_authority(observed, &issued.members) {
+        return None;
+    }
+    let due = |issued: &Issued, asked: &String| {
+        let record = issued.record();
+        record.is_some_and(|record| is_due(record, observed.now) || record.asked != *asked)
+    };
+    let decision = issue(Issue {
+        authority: false,
+        members: due(&issued.members, &issued.asked_of_members),
+        clients: due(&issued.clients, &issued.asked_of_clients),
+    });
+    decision
+        .or_else(|| refresh(observed))
+        .filter(|decision| !observed.rests(&decision.step))
+}
+
+fn refresh(observed: &Observed) -> Option<Decision> {
+    let due = observed.pods.iter().filter_map(|(ordinal, pod)| {
+        let refreshed = observed.refresh_due(*ordinal)?;
+        let name = observed.member_name(*ordinal);
+        let why = format!("the kubelet is told to bring the new certificates to {name}");
+        let step = Step::RefreshCertificates {
+            ordinal: *ordinal,
+            uid: pod.uid.clone(),
+            refreshed,
+        };
+        Some(Decision::act(step, Reason::IssuingCertificates, why))
+    });
+    observed.first_awake(due)
+}
+
+/// What is wrong with the certificates, and what to do about it.
+pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
+    let mut all = Vec::new();
+    let formed = observed.cluster.latched.cluster_id.is_some();
+    if let Some(asked) = observed.cluster.intent.as_ref().ok().filter(|_| formed) {
+        let (asked, runs) = (asked.tls.transport, observed.transport());
+        if (asked.client, asked.peer) != (runs.client, runs.peer)
+            && (asked.client < runs.client || asked.peer < runs.peer)
+        {
+            let why = "security.tls asks for plaintext, but the members run TLS, which this release cannot switch off: write the former settings again";
+            all.push((Reason::ChangeRefused, why.to_owned()));
+        }
+    }
+    if observed.transport().is_plain() {
+        return all;
+    }
+    let name = &observed.cluster.name;
+    let foreign = foreign(observed);
+    if !foreign.is_empty() && formed {
+        let why = format!(
+            "Secret {} has another owner: its certificates cannot be renewed until it is deleted or renamed",
+            foreign.join(", ")
+        );
+        all.push((Reason::ForeignObject, why));
+    }
+    let lost = matches!(
+        observed.certificates.authority,
+        Issued::Missing | Issued::Altered
+    );
+    if lost && !observed.trusts_nothing() {
+        all.push((Reason::CertificateProblem, lost_authority(observed)));
+    }
+    let members = &observed.certificates.members;
+    if is_of_another_authority(observed, members) && !observed.trusts_nothing() {
+        let (authority, members) = (names::authority_secret(name), names::member_secret(name));
+        let why = format!(
+            "the certificates in the Secret {members} were issued by another authority than the Secret {authority} has now, and the members trust that one: restore the newest backup of {authority}, or {}",
+            start_over(observed)
+        );
+        all.push((Reason::CertificateProblem, why));
+    }
+    all.extend(overdue(observed));
+    all
+}
+
+fn lost_authority(observed: &Observed) -> String {
+    let secret = names::authority_secret(&observed.cluster.name);
+    let start = if observed.lacks_certificates() {
+        ", and a pod that is recreated cannot start, because the Secret that it mounts is gone as well"
+    } else {
+        ""
+    };
+    format!(
+        "the Secret {secret} with the certificate authority was deleted or altered: the members go on with the certificates they have, which cannot be renewed{start}. Restore the Secret from a backup; or {}",
+        start_over(observed)
+    )
+}
+
+/// How to begin with another authority and the same data.
+fn start_over(observed: &Observed) -> String {
+    let intent = observed.cluster.intent.as_ref();
+    let deletes = intent.is_ok_and(|it| it.storage.when_stopped == Retention::Delete);
+    let first = if deletes {
+        "first set spec.storage.claimPolicy.whenStopped to Retain, or the data is deleted; then "
+    } else {
+        ""
+    };
+    format!(
+        "{first}set spec.size to 0, wait until the cluster is stopped, and set it back to what it was: it then starts with a new authority and the same data"
+    )
+}
+
+/// Certificates that should have been renewed long ago, because of a pause for instance.
+fn overdue(observed: &Observed) -> Option<(Reason, String)> {
+    let issued = [
+        (
+            &observed.certificates.members,
+            names::member_secret(&observed.cluster.name),
+        ),
+        (
+            &observed.certificates.clients,
+            names::client_secret(&observed.cluster.name),
+        ),
+    ];
+    issued.into_iter().find_map(|(issued, secret)| {
+        let record = issued.record()?;
+        let (renewal, end) = (record.renew_at.0, record.not_after.0);
+        let late = renewal.checked_add(end.duration_since(renewal) / 2).ok()?;
+        (observed.now >= late).then(|| {
+            let why = format!(
+                "the certificates in the Secret {secret} should have been renewed at {renewal} and expire at {end}"
+            );
+            (Reason::CertificateProblem, why)
+        })
+    })
+}
+
+/// Where what runs is not what is asked for, and that is no fault: an earlier operator stored TLS in the objects of clusters
+/// that it ran in plaintext, and retained data goes on as it was stopped.
+pub(super) fn remark(observed: &Observed) -> &'static str {
+    let asked = observed.cluster.intent.as_ref().ok();
+    let asked = asked.is_some_and(|intent| {
+        let (asked, runs) = (intent.tls.transport, observed.transport());
+        asked.client > runs.client || asked.peer > runs.peer
+    });
+    if asked {
+        ", but without the TLS that security.tls asks for: the data was run without it before, and this release does not switch it on"
+    } else {
+        ""
+    }
+}

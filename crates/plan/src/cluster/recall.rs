@@ -1,0 +1,46 @@
+//! What a lost status said, as far as claims and members know it.
+
+use api::Reason;
+
+use crate::decision::{Decision, Step};
+use crate::observed::{Latched, MemberList, Observed, Proven};
+
+/// What the claims say of the data is written into the status again.
+pub(super) fn recall(observed: &Observed) -> Option<Decision> {
+    let cluster = &observed.cluster;
+    cluster.recalled.then(|| {
+        let why = "the status was wiped, or is older than the claims: it is restored from the annotation etcd.etcd.io/lineage of the claims";
+        Decision::act(Step::Latch(cluster.latched.clone()), Reason::Resuming, why)
+    })
+}
+
+/// What the members run on when nothing is recorded of it: after data was taken over, or a status was lost.
+pub(super) fn remember(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let latched = &observed.cluster.latched;
+    if latched.proven.is_some() {
+        return None;
+    }
+    let proven = list.voters().find_map(|voter| {
+        let pod = observed.pods.get(&observed.ordinal_of(voter)?)?;
+        Some(Proven {
+            template: pod.template.clone(),
+            version: pod.serving()?.version?,
+            everywhere: observed
+                .pods
+                .values()
+                .all(|other| other.template == pod.template),
+            before: None,
+        })
+    })?;
+    let mut pods = observed.pods.values().filter(|pod| pod.serving().is_some());
+    let transport = pods.next().map(|pod| pod.transport);
+    let sizes = observed.claims.values().filter_map(|claim| claim.requested);
+    let why = format!("the members run on v{}", proven.version);
+    let latched = Latched {
+        storage: latched.storage.or(sizes.min()),
+        transport: latched.transport.or(transport),
+        proven: Some(proven),
+        ..latched.clone()
+    };
+    Some(Decision::act(Step::Latch(latched), Reason::Resuming, why))
+}

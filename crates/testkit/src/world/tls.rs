@@ -1,0 +1,160 @@
+//! Schemes, authorities and the Secrets of certificates. A member hears the others only if it listens on the scheme that it is
+//! listed under, and trusts the authority that issued their certificates; it reads what it trusts once, when it starts.
+
+use api::certificates::Record;
+use api::{Plane, Transport, names};
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use plan::Step;
+use plan::observed::{Certificates, Issued};
+
+use crate::world::{Container, NAME, NAMESPACE, Pod, World};
+
+/// How long a certificate is valid in this world, in seconds.
+pub const LIFETIME: i64 = 90 * 24 * 60 * 60;
+
+/// The three Secrets; `None` where there is none.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets {
+    /// `db-ca`.
+    pub authority: Option<Record>,
+    /// `db-tls`.
+    pub members: Option<Record>,
+    /// `db-client-tls`.
+    pub clients: Option<Record>,
+    /// How many authorities there ever were.
+    pub made: u64,
+    issued: u64,
+}
+
+impl Secrets {
+    /// They go with the object that owned them.
+    pub(super) fn forget(&mut self) {
+        (self.authority, self.members, self.clients) = (None, None, None);
+    }
+}
+
+impl World {
+    pub(super) fn asked_transport(&self) -> Transport {
+        let plane = Plane::from_switch(self.object.tls);
+        Transport {
+            client: plane,
+            peer: plane,
+        }
+    }
+
+    pub(super) fn observe_certificates(&self) -> Certificates {
+        let of = |record: &Option<Record>| match record {
+            Some(record) => Issued::Recorded(record.clone()),
+            None => Issued::Missing,
+        };
+        let secrets = &self.certificates;
+        Certificates {
+            authority: of(&secrets.authority),
+            members: of(&secrets.members),
+            clients: of(&secrets.clients),
+            asked_of_members: "asked".to_owned(),
+            asked_of_clients: "asked".to_owned(),
+        }
+    }
+
+    /// The URL under which a pod listens for peers.
+    pub(super) fn own_peer_url(&self, ordinal: u32) -> String {
+        let transport = self.pods.get(&ordinal).map(|pod| pod.template.transport);
+        let scheme = transport.unwrap_or_default().peer.scheme();
+        names::peer_url(scheme, NAME, NAMESPACE, ordinal)
+    }
+
+    /// No container starts before its volumes are there.
+    pub(super) fn can_mount(&self, pod: &Pod) -> bool {
+        pod.template.transport.is_plain() || self.certificates.members.is_some()
+    }
+
+    pub(super) fn read_trust(&self, ordinal: u32) -> String {
+        let pod = self.pods.get(&ordinal);
+        let tls = pod.is_some_and(|pod| pod.template.transport.peer == Plane::Tls);
+        let record = self.certificates.members.as_ref().filter(|_| tls);
+        record.map_or_else(String::new, |record| record.authorities.clone())
+    }
+
+    /// The others do not hear it: it listens on another scheme than it is listed under, or trusts another authority than
+    /// issued what they show.
+    pub(super) fn is_cut_off(&self, cluster: u64, member: u64) -> bool {
+        if self.voters(cluster) < 2 {
+            return false;
+        }
+        let live = self
+            .live()
+            .find(|(_, process)| (process.cluster, process.member) == (cluster, member));
+        let Some((ordinal, process)) = live else {
+            return false;
+        };
+        let url = self.own_peer_url(ordinal);
+        let scheme = |url: &str| url.split_once("://").map(|(scheme, _)| scheme.to_owned());
+        let members = self.clusters.get(&cluster).map(|cluster| &cluster.members);
+        let mut members = members.into_iter().flatten().filter(|of| of.id == member);
+        // By which name does not matter: an earlier operator listed its members with the cluster's domain.
+        let listed = members.any(|of| of.peer_urls.iter().any(|it| scheme(it) == scheme(&url)));
+        let shown = self.certificates.members.as_ref();
+        let believed = process.trust.is_empty()
+            || shown.is_some_and(|record| record.authorities == process.trust);
+        !listed || !believed
+    }
+
+    pub(super) fn certify(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::IssueCertificates(issue) => {
+                if issue.authority {
+                    // It is created, and one that is there is never replaced.
+                    if self.certificates.authority.is_some() {
+                        return Err("there is an authority".to_owned());
+                    }
+                    let mut trusting = self.pods.values().filter(|pod| {
+                        pod.owner == self.object.uid
+                            && !pod.template.transport.is_plain()
+                            && matches!(pod.container, Container::Etcd(_))
+                    });
+                    if trusting.next().is_some() {
+                        self.violate("another authority while members trust one");
+                    }
+                    self.certificates.made += 1;
+                    let name = format!("authority-{}", self.certificates.made);
+                    self.certificates.authority = Some(self.issue_record(name, LIFETIME * 40));
+                }
+                let Some(issuer) = self.certificates.authority.clone() else {
+                    return Err("there is no authority".to_owned());
+                };
+                let leaf = self.issue_record(issuer.authorities, LIFETIME);
+                if issue.members {
+                    self.certificates.members = Some(leaf.clone());
+                }
+                if issue.clients {
+                    self.certificates.clients = Some(leaf);
+                }
+            }
+            Step::RefreshCertificates {
+                ordinal,
+                uid,
+                refreshed,
+            } => {
+                let pod = self.pods.get_mut(ordinal).filter(|pod| pod.uid == *uid);
+                pod.ok_or("another pod by now")?.refreshed = Some(refreshed.clone());
+            }
+            _other => {}
+        }
+        Ok(())
+    }
+
+    fn issue_record(&mut self, authorities: String, lifetime: i64) -> Record {
+        self.certificates.issued += 1;
+        let after = |seconds: i64| Time(self.now + SignedDuration::from_secs(seconds));
+        Record {
+            authorities,
+            asked: "asked".to_owned(),
+            issued_at: Time(self.now),
+            renew_at: after(lifetime / 3 * 2),
+            not_after: after(lifetime),
+            data: format!("{:016x}", self.certificates.issued),
+        }
+    }
+}
