@@ -1,8 +1,10 @@
 //! A process that the agent starts and outlives.
 
 use std::{
-    io,
+    fs::File,
+    io::{self, Read},
     net::{Ipv4Addr, TcpListener},
+    ops::RangeInclusive,
     process::{Child, Command, ExitStatus},
 };
 
@@ -59,17 +61,53 @@ impl Drop for Tool {
     }
 }
 
-/// A port that is free now. If another process takes it first, the child exits and the attempt fails.
+/// Below those that the kernel gives to connections and to listeners that ask for any, or one of them would take a port
+/// between the moment it was found free and the moment the child listens on it.
+const PORTS: RangeInclusive<u16> = 10_000..=19_999;
+/// How many of them are tried.
+const TRIES: u8 = 100;
+
+/// A port of loopback that is free now. If another process takes it first, the child exits and the attempt fails.
 pub(crate) fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port())
+    let [port, _] = free_ports()?;
+    Ok(port)
 }
 
 /// Two of them.
 pub(crate) fn free_ports() -> io::Result<[u16; 2]> {
-    let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     // Both are held until both are known.
-    let (first, second) = (bind()?, bind()?);
+    let (first, second) = (bind_any()?, bind_any()?);
     Ok([first.local_addr()?.port(), second.local_addr()?.port()])
+}
+
+fn bind_any() -> io::Result<TcpListener> {
+    let mut random = File::open("/dev/urandom")?;
+    let mut bind = || {
+        let mut bits = [0; 2];
+        random.read_exact(&mut bits)?;
+        let port = PORTS.start() + u16::from_ne_bytes(bits) % (PORTS.end() - PORTS.start() + 1);
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+    };
+    let mut bound = bind();
+    for _again in 0..TRIES {
+        if bound.is_ok() {
+            break;
+        }
+        bound = bind();
+    }
+    bound
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_two_and_none_that_the_kernel_hands_out() {
+        for _round in 0..100 {
+            let [first, second] = free_ports().unwrap();
+            assert_ne!(first, second);
+            assert!(PORTS.contains(&first) && PORTS.contains(&second));
+        }
+    }
 }

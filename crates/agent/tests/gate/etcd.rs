@@ -9,7 +9,7 @@ use gate::{Action, State};
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Pod, Process, await_some, free_port, get, request, skipped},
+    support::{Pod, Process, await_some, await_told, free_port, get, request, skipped},
     tls::Tls,
 };
 
@@ -156,7 +156,8 @@ impl Member {
     }
 
     pub(crate) fn await_serving(&self) {
-        await_some(&format!("etcd to serve\n{}", self.pod.log()), || {
+        let log = || format!("etcd to serve\n{}", self.pod.log());
+        await_told(&log, || {
             let (_, body) = get(self.pod.port, "/health")?;
             body.contains(r#""health":"true""#).then_some(())
         });

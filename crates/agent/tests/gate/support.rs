@@ -29,13 +29,18 @@ pub(crate) fn skipped(why: &str) {
 }
 
 /// Asks until there is an answer; the message names what was awaited in vain.
-pub(crate) fn await_some<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn await_some<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    await_told(&|| what.to_owned(), ask)
+}
+
+/// The same; the message is made when it is needed, with what is in the log by then.
+pub(crate) fn await_told<T>(what: &dyn Fn() -> String, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        assert!(Instant::now() < deadline, "waited in vain for {}", what());
         thread::sleep(Duration::from_millis(5));
     }
 }
