@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     /// Far longer than anything here takes.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const PATIENCE: Duration = Duration::from_mins(1);
 
     fn lanes(quick: Duration) -> Arc<Lanes> {
         Arc::new(Lanes {
@@ -68,21 +68,21 @@ mod tests {
         }
     }
 
+    /// How many look at the same moment.
+    async fn count(lanes: Arc<Lanes>, at_once: Arc<AtomicUsize>) -> usize {
+        let look = async {
+            let now = at_once.fetch_add(1, Ordering::Relaxed) + 1;
+            tokio::task::yield_now().await;
+            at_once.fetch_sub(1, Ordering::Relaxed);
+            now
+        };
+        lanes.run(look).await
+    }
+
     #[tokio::test]
     async fn no_more_than_the_places_are_taken_at_once() {
         let (lanes, at_once) = (lanes(PATIENCE), Arc::new(AtomicUsize::new(0)));
-        let looks = (0..20).map(|_| {
-            let (lanes, at_once) = (Arc::clone(&lanes), Arc::clone(&at_once));
-            tokio::spawn(async move {
-                let look = async {
-                    let now = at_once.fetch_add(1, Ordering::Relaxed) + 1;
-                    tokio::task::yield_now().await;
-                    at_once.fetch_sub(1, Ordering::Relaxed);
-                    now
-                };
-                lanes.run(look).await
-            })
-        });
+        let looks = (0..20).map(|_| tokio::spawn(count(Arc::clone(&lanes), Arc::clone(&at_once))));
         let mut most = 0;
         for look in looks.collect::<Vec<_>>() {
             most = most.max(look.await.unwrap());
