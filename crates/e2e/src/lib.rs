@@ -26,7 +26,7 @@ pub use cluster::Cluster;
 pub use commands::{Answer, Commands};
 pub use fixtures::{document, documents};
 pub use load::{Gap, LIMIT, Load, Report};
-pub use nodes::{etcd_of, kubelet_of, quiet_node, signal};
+pub use nodes::{etcd_of, kubelet_of, quiet_node, signal, slow_down, speed_up};
 pub use operator::Operator;
 pub use predecessor::Predecessor;
 pub use remains::nothing_is_left;

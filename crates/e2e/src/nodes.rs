@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -49,6 +51,55 @@ pub fn signal(process: &str, signal: &str) -> Result<()> {
     let sent = kill.args([&format!("-{signal}"), process]).status()?;
     let gone = !Path::new("/proc").join(process).exists();
     ensure!(sent.success() || gone, "{process} cannot be sent {signal}");
+    Ok(())
+}
+
+/// For so long the pods of a node send and receive no more than this in a second; the kernel ends it in any case. `false`
+/// where the node is not on this machine.
+pub fn slow_down(node: &str, mebibytes: u32, lasting: Duration) -> Result<bool> {
+    let Some(kubelet) = kubelet_of(node)? else {
+        return Ok(false);
+    };
+    let network = format!("--net=/proc/{kubelet}/ns/net");
+    let mut nft = Command::new("nsenter")
+        .args([network.as_str(), "nft", "-f", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .context("nsenter cannot be run")?;
+    let rules = slow(mebibytes, lasting);
+    let mut input = nft.stdin.take().context("no standard input")?;
+    input.write_all(rules.as_bytes())?;
+    drop(input);
+    ensure!(nft.wait()?.success(), "nft does not take {rules}");
+    Ok(true)
+}
+
+/// What is more than that is dropped, which the senders notice. Between pods only: all else is as it was.
+fn slow(mebibytes: u32, lasting: Duration) -> String {
+    let (burst, seconds) = (mebibytes.div_ceil(8), lasting.as_secs());
+    let over = format!("limit rate over {mebibytes} mbytes/second burst {burst} mbytes drop");
+    format!(
+        "table ip e2e_slow {{
+  set slow {{ type ifname; flags timeout; elements = {{ \"eth0\" timeout {seconds}s }}; }}
+  chain forward {{
+    type filter hook forward priority -10;
+    ip daddr 10.245.0.0/16 iifname @slow {over}
+    ip daddr 10.245.0.0/16 oifname @slow {over}
+  }}
+}}
+"
+    )
+}
+
+/// Ends it before its time; a node that is not slow does not mind.
+pub fn speed_up(node: &str) -> Result<()> {
+    if let Some(kubelet) = kubelet_of(node)? {
+        let network = format!("--net=/proc/{kubelet}/ns/net");
+        let mut nft = Command::new("nsenter");
+        nft.args([network.as_str(), "nft", "delete", "table", "ip", "e2e_slow"]);
+        // Where there is no such table, there is nothing to delete.
+        let _gone = nft.stderr(Stdio::null()).status()?;
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cluster::{Layout, Target};
 use crate::deploy::root;
+use crate::tools::as_from_a_shell;
 
 /// What to do.
 #[derive(Clone, clap::Args)]
@@ -42,7 +43,7 @@ pub(crate) fn run(layout: &Layout, target: &Target, options: &Options) -> Result
 
 fn command(layout: &Layout, target: &Target, options: &Options) -> Result<Command> {
     let mut command = target.command(env!("CARGO"));
-    command
+    as_from_a_shell(&mut command)
         // Not by package: with the features of the whole workspace nothing is compiled twice.
         .args(["run", "--quiet", "--locked", "--bin", "chaos", "--"])
         .args(["--seed", &options.seed.to_string()])

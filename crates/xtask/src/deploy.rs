@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::cluster::{Layout, Target};
 use crate::image::{Image, write_archive};
-use crate::tools::{output, run, run_with_progress};
+use crate::tools::{as_from_a_shell, output, run, run_with_progress};
 
 /// The namespace of the operator.
 pub(crate) const NAMESPACE: &str = "etcd-operator-system";
@@ -51,7 +51,7 @@ impl Profile {
 /// Compiles the static binaries and puts them into an image.
 pub(crate) fn build_image(layout: &Layout, profile: Profile) -> Result<Built> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo
+    as_from_a_shell(&mut cargo)
         .args([
             "build",
             "--profile",

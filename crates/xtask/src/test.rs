@@ -5,6 +5,7 @@ mod counts;
 mod diagnose;
 mod stage;
 mod stream;
+mod targets;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -56,6 +57,10 @@ pub(crate) fn run(layout: &Layout, context: Option<&str>, options: &Options) -> 
         if *stage == Stage::Etcd && stages.contains(&Stage::Deploy) {
             bench.begin_image();
         }
+        // Where there are stages to run it beside. An image that is compiled comes first.
+        if *stage == Stage::Up && stages.contains(&Stage::Rules) {
+            bench.begin_rules();
+        }
         if let Err(error) = timed(&mut laps, stage.name(), || stage.run(&mut bench)) {
             failure = Some((*stage, error));
             break;
@@ -68,6 +73,15 @@ pub(crate) fn run(layout: &Layout, context: Option<&str>, options: &Options) -> 
     }
     if let Err(error) = bench.end_image() {
         eprintln!("the image could not be built either: {error:#}");
+    }
+    // A run that failed tells what the rules say all the same.
+    if failure.is_some() && bench.has_begun_rules() {
+        let told = timed(&mut laps, Stage::Rules.name(), || {
+            Stage::Rules.run(&mut bench)
+        });
+        if let Err(error) = told {
+            report(Stage::Rules.name(), &error);
+        }
     }
     let mut down_failed = None;
     if ours && !options.keep && layout.settings()?.is_some() {
@@ -172,7 +186,7 @@ mod tests {
     fn fast_runs_nothing_that_needs_a_cluster() {
         let fast = stages(&options(true), None);
         assert_eq!(fast.first(), Some(&Stage::Fmt));
-        assert_eq!(fast.last(), Some(&Stage::Unit));
+        assert_eq!(fast.last(), Some(&Stage::Rules));
         assert!(!fast.iter().any(|stage| stage.needs_cluster()));
     }
 

@@ -20,6 +20,18 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("read the output of {command:?}"))
 }
 
+/// Runs cargo as it would be from a shell. `cargo run` tells this program of which package it is, and a build script that
+/// asks for that (ring's) would be run again, with all that depends on it, whenever the one cargo follows the other.
+pub(crate) fn as_from_a_shell(cargo: &mut Command) -> &mut Command {
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo
+}
+
 /// Whether a command can be run and ends well.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     checked(command).is_ok()

@@ -15,6 +15,7 @@ mod fault_node_cordon;
 mod fault_node_drain;
 mod fault_node_gone;
 mod fault_node_silent;
+mod fault_node_slow;
 mod fault_quorum;
 mod fault_rollback;
 mod fault_space;

@@ -8,7 +8,8 @@ use std::thread::{JoinHandle, spawn};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::counts::Counts;
-use super::stream::run_counted;
+use super::stream::{Aside, run_aside, run_counted};
+use super::targets::tests_but;
 use crate::chaos;
 use crate::cluster::{self, ETCDS, Layout, Target};
 use crate::deploy::{Built, Profile, build_image, install};
@@ -26,7 +27,7 @@ pub(super) enum Stage {
     Doc,
     /// The rules of the house
     Tidy,
-    /// Unit and property tests
+    /// Unit tests and requests
     Unit,
     /// Compile the local cluster and every etcd
     Build,
@@ -44,10 +45,19 @@ pub(super) enum Stage {
     E2eAlone,
     /// Two minutes of chaos
     Chaos,
+    /// Properties, exhaustion, simulated worlds and the model; in a whole run beside the stages that mostly wait
+    Rules,
 }
 
 /// Test binaries that do more when they are given real etcds.
 const REAL_ETCD: &str = "--workspace --test real --test gate";
+
+/// What keeps a processor busy for minutes and needs nothing else.
+const RULES: &str = "rules";
+
+/// Yields to whatever else wants to run, because stories measure gaps between writes. Sessions share the processors evenly,
+/// so the session has to yield, and not only its processes.
+const YIELDING: &str = r#"{ echo 19 > /proc/$$/autogroup; } 2>/dev/null; exec chrt --idle 0 "$@""#;
 
 /// The user stories. All of the workspace takes part, so that features and therefore builds are those of `unit`.
 const STORIES: &str = "--workspace --test stories";
@@ -65,6 +75,7 @@ pub(super) struct Bench<'a> {
     deep: bool,
     counts: Counts,
     image: Option<JoinHandle<Result<Built>>>,
+    rules: Option<JoinHandle<Aside>>,
 }
 
 impl<'a> Bench<'a> {
@@ -75,7 +86,34 @@ impl<'a> Bench<'a> {
             deep,
             counts: Counts::default(),
             image: None,
+            rules: None,
         }
+    }
+
+    /// Runs the rules with what the stages from here on leave of the processors, until they are asked for.
+    pub(super) fn begin_rules(&mut self) {
+        let mut command = Command::new("setsid");
+        command.args(["sh", "-c", YIELDING, "sh", env!("CARGO")]);
+        self.test_words(&mut command, &rules(), "");
+        self.rules = Some(spawn(move || run_aside(command)));
+    }
+
+    pub(super) fn has_begun_rules(&self) -> bool {
+        self.rules.is_some()
+    }
+
+    fn rules(&mut self) -> Result<()> {
+        let Some(begun) = self.rules.take() else {
+            return self.cargo_test(&rules(), "", &[]);
+        };
+        let Ok(aside) = begun.join() else {
+            bail!("running the rules panicked")
+        };
+        for line in &aside.lines {
+            eprintln!("{line}");
+            self.counts.read(line);
+        }
+        aside.result
     }
 
     /// Compiles the operator's image beside the stages that mostly wait, until `deploy` asks for it.
@@ -109,7 +147,7 @@ impl<'a> Bench<'a> {
 }
 
 impl Stage {
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Fmt,
         Self::Clippy,
         Self::Doc,
@@ -123,6 +161,7 @@ impl Stage {
         Self::E2e,
         Self::E2eAlone,
         Self::Chaos,
+        Self::Rules,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -140,6 +179,7 @@ impl Stage {
             Self::E2e => "e2e",
             Self::E2eAlone => "e2e-alone",
             Self::Chaos => "chaos",
+            Self::Rules => "rules",
         }
     }
 
@@ -147,7 +187,7 @@ impl Stage {
     pub(super) fn is_slow(self) -> bool {
         !matches!(
             self,
-            Self::Fmt | Self::Clippy | Self::Doc | Self::Tidy | Self::Unit
+            Self::Fmt | Self::Clippy | Self::Doc | Self::Tidy | Self::Unit | Self::Rules
         )
     }
 
@@ -191,6 +231,7 @@ impl Stage {
             Self::E2e => bench.e2e(&side_by_side()),
             Self::E2eAlone => bench.e2e(&alone()),
             Self::Chaos => bench.chaos(),
+            Self::Rules => bench.rules(),
         }
     }
 }
@@ -234,7 +275,8 @@ impl Bench<'_> {
     }
 
     fn unit(&mut self) -> Result<()> {
-        self.cargo_test("--workspace", "", &[])
+        let selection = tests_but(RULES)?;
+        self.cargo_test(&selection, "", &[])
     }
 
     fn e2e(&mut self, options: &str) -> Result<()> {
@@ -257,6 +299,10 @@ impl Bench<'_> {
         self.counts.add("chaos", outcome.is_ok());
         outcome
     }
+}
+
+fn rules() -> String {
+    format!("--workspace --test {RULES}")
 }
 
 /// Options for the stories that leave each other alone.
