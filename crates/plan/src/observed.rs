@@ -40,7 +40,7 @@ pub use certificates::{Certificates, Issued, Refreshed};
 pub(crate) use describe::describe;
 pub use disturbance::Disturbance;
 pub(crate) use failed::Failures;
-pub use failed::{FailedStep, may_rest};
+pub use failed::{FailedStep, Vain, may_rest};
 pub use id::{format_id, parse_id};
 pub use joining::Joining;
 pub use leaving::Leaving;

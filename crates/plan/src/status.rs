@@ -95,6 +95,9 @@ pub fn decide_status(
     outcome: &Outcome,
     old: &EtcdClusterStatus,
 ) -> Option<EtcdClusterStatus> {
+    if observed.is_no_news(&decision.step, outcome) {
+        return None;
+    }
     let cluster = &observed.cluster;
     let now = Time(observed.now);
     let verdicts = verdicts::decide(observed, decision, outcome);

@@ -10,7 +10,7 @@ use plan::{Decision, Observed, Step};
 
 use crate::rng::Rng;
 use crate::world::observe::{Blind, Look};
-use crate::world::refuse::{How, OBJECTS, STEPS};
+use crate::world::refuse::{Ends, How, OBJECTS, STEPS};
 use crate::world::{Kill, World};
 
 /// Looks that are kept, for operators that look at old pictures.
@@ -140,7 +140,12 @@ impl<'a> Run<'a> {
         }
         let step = STEPS.get(pick(&mut self.world.rng, STEPS.len()));
         let ordinal = u32::try_from(self.world.rng.below(4)).ok();
-        let step = step.map(|step| (*step, ordinal.filter(|ordinal| *ordinal < 3)));
+        let step = step.map(|step| {
+            (
+                (*step, ordinal.filter(|ordinal| *ordinal < 3)),
+                Ends::Rejected,
+            )
+        });
         if ends {
             self.world.rejects.clear();
         } else {
@@ -214,9 +219,13 @@ impl<'a> Run<'a> {
                 return decision;
             }
         }
+        let held = look.observed.held_back(&decision.step);
         // An operator that is killed forgets everything and starts again at the next turn.
-        let applied = self.world.apply(look, &decision);
-        if let Ok(outcome) = &applied {
+        let applied = match held {
+            Some(known) => Ok(known.outcome()),
+            None => self.world.apply(look, &decision),
+        };
+        if let (Ok(outcome), None) = (&applied, held) {
             self.refusals.note_step(&look.observed, &decision, outcome);
         }
         let reported = applied.map(|outcome| self.world.report(look, &decision, &outcome));

@@ -103,8 +103,8 @@ pub struct World {
     pub certificates: tls::Secrets,
     /// Objects whose writes do not take effect.
     pub refuses: BTreeMap<String, refuse::How>,
-    /// Steps that fail, by their name, and the ordinal where only that one does.
-    pub rejects: BTreeSet<(&'static str, Option<u32>)>,
+    /// Steps that do not take effect, by their name, and the ordinal where only that one does.
+    pub rejects: BTreeMap<(&'static str, Option<u32>), refuse::Ends>,
     hung_in: BTreeMap<u64, String>,
     untried_for: u32,
     restarted: BTreeSet<u32>,
@@ -393,7 +393,7 @@ impl World {
             nodes: BTreeMap::new(),
             certificates: tls::Secrets::default(),
             refuses: BTreeMap::new(),
-            rejects: BTreeSet::new(),
+            rejects: BTreeMap::new(),
             hung_in: BTreeMap::new(),
             untried_for: 0,
             restarted: BTreeSet::new(),

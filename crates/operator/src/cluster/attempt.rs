@@ -1,5 +1,6 @@
 //! Carries out a step, unless the same was tried again and again of late and nothing came of it: then it is held back, for
-//! longer each time. The look goes on as ever, so that every other step is taken as soon as it is due.
+//! longer each time. The look goes on as ever, so that every other step is taken as soon as it is due; where a step is held
+//! back for longer than a moment, the rules pass over it by themselves (`plan/src/observed/failed.rs`).
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use super::act;
 use crate::backoff::Pace;
 use crate::context::Context;
 
-/// What succeeds and is due again at once, because something undoes it.
+/// What is recorded, and is due again at once, because something undoes it.
 const UNDONE: Pace = Pace {
     free: 3,
     first: Duration::from_secs(1),
@@ -45,9 +46,17 @@ pub(super) async fn attempt(
 ) -> Tried {
     let now = Instant::now();
     let uid = &observed.cluster.uid;
+    if let Some(known) = observed.held_back(&decision.step) {
+        return Tried {
+            outcome: known.outcome(),
+            held: known.left(observed.now),
+        };
+    }
     let what = match &decision.step {
         // Of objects, each has a memory of its own.
         Step::Nothing | Step::Wait | Step::Refuse | Step::ApplyObjects(_) => None,
+        // The next look knows of it.
+        step if may_rest(step) => None,
         step => Some((observed.cluster.generation, format!("{step:?}"))),
     };
     if let Some(what) = &what
@@ -59,15 +68,11 @@ pub(super) async fn attempt(
     ctx.refused.note(observed, decision, &outcome);
     if let Some(what) = &what {
         let kept = match &outcome {
-            Outcome::Done | Outcome::Applied(_) => Some((in_vain(), UNDONE)),
-            Outcome::NotNow(_) => Some((outcome.clone(), NOT_NOW)),
-            // The next look knows of it, and passes over it.
-            Outcome::Failed(_) if may_rest(&decision.step) => None,
-            Outcome::Failed(_) => Some((outcome.clone(), FAILED)),
+            Outcome::Done | Outcome::Applied(_) => (in_vain(), UNDONE),
+            Outcome::NotNow(_) => (outcome.clone(), NOT_NOW),
+            Outcome::Failed(_) => (outcome.clone(), FAILED),
         };
-        if let Some(kept) = kept {
-            ctx.attempts.note(uid, what, kept, Instant::now());
-        }
+        ctx.attempts.note(uid, what, kept, Instant::now());
     }
     Tried {
         outcome,

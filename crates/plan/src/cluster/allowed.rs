@@ -1,11 +1,11 @@
 //! A rule that proposes what the invariants forbid has a bug. It is reported, and holds up nothing: the next rule answers. So
-//! it does where the step of a rule failed and may not be tried yet.
+//! it does where the step of a rule is tried in vain and may not be tried yet.
 
 use api::Reason;
 
 use crate::decision::{Decision, Forbidden, SETTLED};
 use crate::invariants;
-use crate::observed::Observed;
+use crate::observed::{Observed, Vain};
 
 /// The first answer whose step is allowed and does not rest, with the first step that is not allowed. Passing over a step
 /// makes no other one possible: each is judged by the invariants on what is there.
@@ -45,10 +45,17 @@ pub fn first_allowed(
 /// For a rule that all below rest on: while its step rests, nothing else is done.
 pub(super) fn hold(observed: &Observed, decision: Decision) -> Decision {
     match observed.resting(&decision.step) {
-        Some(failed) => Decision {
-            forbidden: decision.forbidden,
-            ..Decision::wait(Reason::StepFailed, failed.describe(), SETTLED)
-        },
+        Some(failed) => {
+            let reason = match failed.vain {
+                Vain::Rejected => Reason::StepFailed,
+                Vain::PutOff | Vain::Undone => decision.reason,
+            };
+            let requeue = failed.left(observed.now).min(SETTLED);
+            Decision {
+                forbidden: decision.forbidden,
+                ..Decision::wait(reason, failed.describe(), requeue)
+            }
+        }
         None => decision,
     }
 }

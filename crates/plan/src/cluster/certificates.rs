@@ -125,9 +125,9 @@ pub(super) fn renew(observed: &Observed) -> Option<Decision> {
         members: due(&issued.members, &issued.asked_of_members),
         clients: due(&issued.clients, &issued.asked_of_clients),
     });
-    decision
-        .or_else(|| refresh(observed))
-        .filter(|decision| !observed.rests(&decision.step))
+    let awake = |decision: &Decision| !observed.rests(&decision.step);
+    let decision = decision.filter(awake);
+    decision.or_else(|| refresh(observed).filter(awake))
 }
 
 fn refresh(observed: &Observed) -> Option<Decision> {

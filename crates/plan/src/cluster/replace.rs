@@ -228,8 +228,9 @@ fn abandon(observed: &Observed, list: &MemberList) -> Option<Decision> {
 
 /// Its member is removed, and neither its claim nor its pod can be deleted: no other member waits for that.
 fn is_stuck(observed: &Observed, leaving: &Leaving<'_>) -> bool {
-    let mut failed = observed.failed.iter().map(|failed| &failed.step);
-    let fails = failed.any(|step| match step {
+    let failed = observed.failed.iter();
+    let mut failed = failed.filter(|failed| failed.lasts(observed.now));
+    let fails = failed.any(|failed| match &failed.step {
         Step::DeleteClaim { ordinal, .. } | Step::StopPod { ordinal, .. } => {
             *ordinal == leaving.ordinal
         }

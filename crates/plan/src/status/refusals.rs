@@ -34,8 +34,9 @@ fn failures(
     let mut known = Failures::of(&observed.failed);
     known.note(observed, decision, outcome);
     let said = matches!(outcome, Outcome::Failed(_)).then(|| decision.step.clone());
+    let now = observed.now;
     let all = known.list().into_iter();
-    let all = all.filter(move |failed| Some(&failed.step) != said.as_ref());
+    let all = all.filter(move |failed| failed.lasts(now) && Some(&failed.step) != said.as_ref());
     all.take(NAMED)
         .map(|failed| (Reason::StepFailed, failed.describe()))
 }

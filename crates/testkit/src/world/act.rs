@@ -65,9 +65,9 @@ impl World {
         if is_guarded(step) && look.revision != self.object.revision {
             return Ok(Outcome::NotNow("it has changed since".to_owned()));
         }
-        if let Some(why) = self.rejection(step) {
+        if let Some(outcome) = self.thwarted(step) {
             self.attempt(|_| {})?;
-            return Ok(Outcome::Failed(why));
+            return Ok(outcome);
         }
         match step {
             // No user debugs in this world.

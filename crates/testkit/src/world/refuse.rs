@@ -5,6 +5,7 @@ use api::names;
 use manifests::{Kind, Shape};
 use plan::Step;
 use plan::observed::{Answer, Wish};
+use plan::status::Outcome;
 
 use crate::world::act::Written;
 use crate::world::{NAME, World};
@@ -61,6 +62,17 @@ pub const STEPS: [&str; 20] = [
     "RefreshCertificates",
 ];
 
+/// How a step ends of which nothing comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// The API server or etcd rejects it.
+    Rejected,
+    /// It is put off each time.
+    PutOff,
+    /// It succeeds, and something undoes it.
+    Undone,
+}
+
 /// The name of a step, and the ordinal that it is about.
 fn named(step: &Step) -> Option<(&'static str, Option<u32>)> {
     Some(match step {
@@ -97,15 +109,24 @@ fn named(step: &Step) -> Option<(&'static str, Option<u32>)> {
 impl World {
     /// From now on this step fails; with an ordinal, only where it is about that.
     pub fn reject(&mut self, step: &'static str, ordinal: Option<u32>) {
-        self.rejects.insert((step, ordinal));
+        self.thwart(step, ordinal, Ends::Rejected);
     }
 
-    /// Why a step fails.
-    pub(super) fn rejection(&self, step: &Step) -> Option<String> {
+    /// From now on this step ends so, and nothing comes of it; with an ordinal, only where it is about that.
+    pub fn thwart(&mut self, step: &'static str, ordinal: Option<u32>, ends: Ends) {
+        self.rejects.insert((step, ordinal), ends);
+    }
+
+    /// How a step ends of which nothing comes.
+    pub(super) fn thwarted(&self, step: &Step) -> Option<Outcome> {
         let (name, ordinal) = named(step)?;
-        let all = self.rejects.contains(&(name, None));
-        let one = self.rejects.contains(&(name, ordinal));
-        (all || one).then(|| format!("admission webhook denied {name}"))
+        let all = self.rejects.get(&(name, None));
+        let ends = all.or_else(|| self.rejects.get(&(name, ordinal)))?;
+        Some(match ends {
+            Ends::Rejected => Outcome::Failed(format!("admission webhook denied {name}")),
+            Ends::PutOff => Outcome::NotNow(format!("{name} was put off")),
+            Ends::Undone => Outcome::Done,
+        })
     }
 
     /// From now on, writes of this object end so; `None` ends that.
