@@ -18,10 +18,14 @@ const NOTED: i64 = 10;
 
 /// The first time it is recorded, the second time it is restarted; what comes after is a replacement.
 pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
-    if !is_calm(observed, list) {
+    // Until a member that leaves is gone, the quorum is about to change.
+    if observed.is_member_leaving() {
         return None;
     }
     hanging(observed, list).find_map(|(ordinal, member, stall)| {
+        if !is_undisturbed(observed, list, ordinal) {
+            return None;
+        }
         let mut others = list.voters().filter(|voter| voter.id != member.id);
         let away = others.any(|voter| observed.is_away(voter));
         if away || !can_spare(observed, list, member) {
@@ -61,10 +65,12 @@ pub(super) fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Op
         return None;
     };
     let again = intent.pod_uid != pod.uid;
-    (again && is_undisturbed(observed, list) && can_spare(observed, list, member)).then(|| {
-        let what = stall.describe(observed.now);
-        format!("it stalls again after a restart: {what}")
-    })
+    (again && is_undisturbed(observed, list, ordinal) && can_spare(observed, list, member)).then(
+        || {
+            let what = stall.describe(observed.now);
+            format!("it stalls again after a restart: {what}")
+        },
+    )
 }
 
 /// Until something can be done about it nothing else is begun.
@@ -179,32 +185,30 @@ fn can_spare(observed: &Observed, list: &MemberList, member: &Member) -> bool {
     well.count() >= quorum(list.voters().count())
 }
 
-/// No member joins, and nothing is tried. A defragmentation or a renewal of the logs is no reason to wait: it waits itself
+/// No member joins, and nothing is tried that the restart of this member could meet. A defragmentation or a renewal of the logs is no reason to wait: it waits itself
 /// until every member is well, and is given up for the restart.
-fn is_undisturbed(observed: &Observed, list: &MemberList) -> bool {
-    !is_trying(observed)
+fn is_undisturbed(observed: &Observed, list: &MemberList, ordinal: u32) -> bool {
+    !is_trying(observed, ordinal)
         // One that was added waits until every voter lists it, which one that hangs never will.
         && list.learners().all(Member::is_unstarted)
         && observed.open_grant().is_none()
 }
 
-/// A member is about to be restarted, or tries what is not proven. A trial whose pod already runs the proven template is
-/// over, though it is still recorded.
-fn is_trying(observed: &Observed) -> bool {
+/// A member is about to be restarted, or this one tries what is not proven. A trial whose pod already runs the proven
+/// template is over, though it is still recorded; and while another pod tries a template in vain, which may last until its
+/// owner corrects it, the StatefulSet holds the proven one: this member comes back on that.
+fn is_trying(observed: &Observed, ordinal: u32) -> bool {
     let latched = &observed.cluster.latched;
     latched.trial().is_some_and(|trial| {
-        let proven = latched.proven.as_ref();
-        let plain = proven.is_some_and(|proven| proven.template == trial.template);
-        let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member);
-        let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+        let proven = latched.proven.as_ref().map(|proven| &proven.template);
+        let restored = observed.objects.template.as_ref() == proven;
+        let tries = api::names::ordinal(&observed.cluster.name, &trial.member);
+        let pod = tries.and_then(|tries| observed.pods.get(&tries));
         let done = pod.is_some_and(|pod| pod.template == trial.template && !pod.terminating);
-        !(plain && done)
+        let plain = proven == Some(&trial.template);
+        let other = restored && tries != Some(ordinal);
+        !(done && (plain || other))
     })
-}
-
-/// No member is leaving, either.
-fn is_calm(observed: &Observed, list: &MemberList) -> bool {
-    is_undisturbed(observed, list) && !observed.is_member_leaving()
 }
 
 /// What was asked for and waits for every member is given up for the repair, and begins again after it.

@@ -41,12 +41,16 @@ pub(super) fn check_restart(observed: &Observed, member: &Member) -> Result<(), 
         list.learners().all(facts::never_started),
         Violation::Learner,
     )?;
-    // The member that was recorded for a restart is back from it, on what is proven.
+    // The member that was recorded for a restart is back from it: on what is proven, or, where that is another member, on
+    // what it tries, while any pod that is recreated gets what is proven.
     let latched = &observed.cluster.latched;
     let back = latched.trial().is_none_or(|trial| {
         let mut pods = observed.pods.iter().filter(|(_, pod)| !pod.terminating);
         let proven = latched.proven.as_ref().map(|proven| &proven.template);
-        proven == Some(&trial.template)
+        let itself = observed.ordinal_of(member).map(|n| observed.member_name(n));
+        let other = itself.as_ref() != Some(&trial.member);
+        let restored = proven.is_some() && observed.objects.template.as_ref() == proven;
+        (proven == Some(&trial.template) || (other && restored))
             && pods.any(|(ordinal, pod)| {
                 observed.member_name(*ordinal) == trial.member && pod.template == trial.template
             })

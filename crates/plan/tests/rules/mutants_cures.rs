@@ -5,7 +5,7 @@ use api::Reason;
 use api::v1alpha1::status::TrialIntent;
 use plan::observed::{Latched, NodeBinding, NodeState, Process};
 use plan::{Observed, Step, decide};
-use testkit::scene::{Begun, Dark, Does, Fate, Scene, Slot, Trial};
+use testkit::scene::{Begun, Dark, Does, Fate, For, Scene, Slot, Stalls, Trial};
 
 use crate::cures::{at, edit, failed};
 
@@ -170,4 +170,35 @@ fn a_pod_of_a_recovery_that_may_run_is_not_restarted() {
         },
     });
     assert_eq!(check(&observed, &restart), Err(Violation::OpenGrant));
+}
+
+/// While a pod may still be made from what is tried, the member that hangs would get it.
+#[test]
+fn a_member_that_hangs_is_not_restarted_onto_what_another_tries() {
+    let hangs = Slot {
+        stalls: Stalls::Stuck,
+        hung: For::ThisWait,
+        ..Slot::outdated()
+    };
+    let slots = vec![
+        hangs,
+        Slot::outdated(),
+        Slot::outdated(),
+        Slot::outdated(),
+        Slot::stuck(),
+    ];
+    let mut observed = Scene {
+        trial: Some((4, Trial::Restored)),
+        ..Scene::edited(5, slots)
+    }
+    .observed();
+    let uid = observed.pods[&0].uid.clone();
+    let step = Step::RestartPod { ordinal: 0, uid };
+    assert_eq!(check(&observed, &step), Ok(()));
+    observed.objects.template = observed
+        .cluster
+        .target
+        .as_ref()
+        .map(|it| it.template.clone());
+    assert_eq!(check(&observed, &step), Err(Violation::NotAskedFor));
 }

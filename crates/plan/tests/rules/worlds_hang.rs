@@ -346,3 +346,33 @@ fn a_member_that_hangs_while_another_is_to_be_defragmented_is_restarted() {
         }
     }
 }
+
+/// A change that does not come up may stay so for days, until its owner corrects it.
+#[test]
+fn a_halted_rollout_keeps_no_other_member_from_being_restarted() {
+    for seed in seeds(10) {
+        let what = format!("seed {seed}");
+        let mut run = settled(5, 6, seed);
+        let before = members(&run);
+        run.world.bad_edits.insert(1);
+        run.world.edit(1);
+        let halted = |decision: &plan::Decision| decision.reason == Reason::RolloutHalted;
+        run.settle_as(BOUND, &halted).unwrap();
+        let tries = run.world.pods.values().position(|pod| pod.template.bad);
+        let tries = u32::try_from(tries.unwrap()).unwrap();
+        let victim = (0..5).find(|ordinal| *ordinal != tries).unwrap();
+        let old = pod(&run, victim);
+        run.world.hang(victim, false);
+        for _ in 0..150 {
+            run.turn();
+            run.world.sleep(1);
+        }
+        assert_ne!(pod(&run, victim), old, "{what}");
+        assert_eq!(run.world.healthy_voters(), 4, "{what}");
+        assert!(!run.world.pods[&victim].template.bad, "{what}");
+        run.verdict().unwrap();
+        run.world.edit(0);
+        settle(&mut run, &what);
+        assert_eq!(members(&run), before, "{what}");
+    }
+}
