@@ -41,7 +41,9 @@ const RULES: &[Rule] = &[
     shrink::delete_claim,
     // After `delete_claim`: a claim whose member is recorded as removed is known better than one that merely has none.
     claims::sweep,
-    // Before `join`: fewer before more. A member that is added and then removed would cost two changes of the quorum.
+    // Before `join`: fewer before more. A member that is added and then removed would cost two changes of the quorum. But a
+    // repair outranks a wish: a voter without which fewer would vote than are asked for stays until `join` has brought the
+    // member that is missing.
     shrink::retire,
     // Before `join`: etcd lets in no member that is newer than the version that it goes down to.
     versions::renewal,
@@ -69,6 +71,8 @@ const RULES: &[Rule] = &[
     debug::debug,
     // After everything that acts: it only waits. Before upkeep, which does not begin while a member leaves.
     shrink::departing,
+    // Likewise. Here, and not where members leave, because `join` is what it waits for.
+    shrink::staying,
     // Only in a cluster that has nothing else to do: until then what was tried before is worth knowing.
     hang::forget,
     // After all else: it disturbs a member without need.

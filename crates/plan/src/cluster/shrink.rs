@@ -13,12 +13,14 @@ use crate::observed::{
 
 /// An edit that was taken back, or a departure that is complete, is forgotten before anything else: what is
 /// recorded here decides over a volume.
-pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
+pub(super) fn forget(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let size = observed.cluster.intent.as_ref().ok()?.size;
     let stale = observed.leaving().find(|leaving| {
-        let stays = leaving.listed == Some(true)
-            && leaving.ordinal < size
-            && !replace::is_due(observed, leaving);
+        let asked = leaving.ordinal < size && !replace::is_due(observed, leaving);
+        let member = observed.member_of(leaving.ordinal);
+        let needed = leaving.ordinal >= size
+            && member.is_some_and(|member| is_needed(observed, list, (size, member)));
+        let stays = leaving.listed == Some(true) && (asked || needed);
         let gone = leaving.claim.is_none() || is_used_again(observed, leaving);
         let complete = leaving.listed == Some(false) && gone;
         stays || complete || claims::is_spared(observed, leaving.intent, leaving.ordinal)
@@ -139,7 +141,7 @@ pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision>
         .members
         .iter()
         .filter_map(|member| Some((observed.ordinal_of(member)?, member)))
-        .filter(|(ordinal, _)| *ordinal >= size)
+        .filter(|(ordinal, member)| *ordinal >= size && !is_needed(observed, list, (size, member)))
         .max_by_key(|(n, _)| (Some(*n) == dead, is_dead(*n), *n))?;
     // The last voter stays until another votes.
     if !list.voters().any(|voter| voter.id != member.id) {
@@ -156,6 +158,33 @@ pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision>
         return Some(Decision::wait(Reason::ChangeRefused, why, LATER));
     }
     Some(latch(observed, ordinal, member).unwrap_or_else(|| leave(observed, list, ordinal, member)))
+}
+
+/// It votes and is well, and without it fewer would vote than are asked for: one of those lost its data, or has not joined yet.
+/// That one joins first. Five that are made three, one of them lost, would otherwise be two for as long as it takes to bring the
+/// data of the leader to the third, and two voters tolerate no failure at all. A member that is not well adds nothing, and while
+/// it is listed etcd may take in no other; a learner has no vote.
+fn is_needed(observed: &Observed, list: &MemberList, (size, member): (u32, &Member)) -> bool {
+    let rest = list.voters().filter(|voter| voter.id != member.id).count();
+    let fewer = u32::try_from(rest).is_ok_and(|rest| rest < size);
+    fewer && !member.learner && observed.is_healthy(member)
+}
+
+/// What cannot leave yet, and for which member it stays.
+pub(super) fn staying(observed: &Observed, list: &MemberList) -> Option<Decision> {
+    let size = observed.cluster.intent.as_ref().ok()?.size;
+    let stays = list.voters().find_map(|voter| {
+        let ordinal = observed.ordinal_of(voter).filter(|n| *n >= size)?;
+        is_needed(observed, list, (size, voter)).then_some(ordinal)
+    })?;
+    let votes = |ordinal: &u32| observed.member_of(*ordinal).is_some_and(|m| !m.learner);
+    let missing = (0..size).find(|ordinal| !votes(ordinal))?;
+    let why = format!(
+        "{} is not removed before {} has joined: fewer voters would tolerate fewer failures",
+        observed.member_name(stays),
+        observed.member_name(missing)
+    );
+    Some(Decision::wait(Reason::RemovingMember, why, LATER))
 }
 
 /// A voter that would remain and is not healthy, or is about to be away: with the claim of the member that leaves may

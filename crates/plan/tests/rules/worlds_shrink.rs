@@ -160,3 +160,32 @@ fn rapid_edits_survive_a_kill_at_every_write() {
     })
     .unwrap();
 }
+
+/// One of those that stay lost its data in the moment in which fewer are asked for.
+#[test]
+fn a_member_that_is_missing_joins_before_fewer_vote_than_are_asked_for() {
+    for seed in seeds(10) {
+        for (minor, from, to) in [(6, 5, 3), (5, 5, 3), (6, 7, 5), (6, 3, 1)] {
+            let what = format!("3.{minor}, {from} to {to}, seed {seed}");
+            let mut run = settled(from, minor, seed);
+            run.world.empty_volume(0);
+            run.world.resize(to);
+            let mut fewest = usize::MAX;
+            for _ in 0..400 {
+                run.turn();
+                run.world.sleep(1);
+                let clusters = run.world.clusters.values();
+                let voters =
+                    |c: &testkit::world::Cluster| c.members.iter().filter(|m| !m.learner).count();
+                fewest = fewest.min(clusters.map(voters).max().unwrap());
+            }
+            assert!(fewest >= usize::try_from(to).unwrap(), "{what}: {fewest}");
+            settle(&mut run, &what);
+            assert_eq!(
+                run.world.healthy_voters(),
+                usize::try_from(to).unwrap(),
+                "{what}"
+            );
+        }
+    }
+}
