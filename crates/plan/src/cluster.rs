@@ -20,7 +20,7 @@ mod recover;
 mod remind;
 mod replace;
 mod resume;
-mod rollout;
+pub(crate) mod rollout;
 mod shrink;
 mod stop;
 mod storage;

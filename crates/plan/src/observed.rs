@@ -10,6 +10,7 @@ mod id;
 mod joining;
 mod leaving;
 mod memory;
+mod missing;
 mod node_binding;
 mod objects;
 mod pod;
@@ -45,6 +46,7 @@ pub use id::{format_id, parse_id};
 pub use joining::Joining;
 pub use leaving::Leaving;
 pub(crate) use leaving::NO_MEMBER;
+pub(crate) use missing::Missing;
 pub use node_binding::{NodeBinding, NodeState};
 pub use objects::Objects;
 pub(crate) use recorded::Recorded;
@@ -86,6 +88,8 @@ pub struct Observed {
     pub failed: Vec<FailedStep>,
     /// Pods that were recreated without a quorum and still run nothing, by ordinal.
     pub recreated: BTreeMap<u32, Recreated>,
+    /// Since when the StatefulSet controller has not been able to create the pod of an ordinal, as far as is known.
+    pub not_created: BTreeMap<u32, Timestamp>,
     /// When the indexes of voters were last recorded, as far as is known.
     pub indexes_recorded: Option<Timestamp>,
 }
@@ -163,6 +167,8 @@ pub struct Latched {
     pub compacted: Option<u64>,
     /// Who was restarted because it hung.
     pub hung: Vec<HangIntent>,
+    /// Hash of the template from which no pod could be created.
+    pub called_off: Option<String>,
 }
 
 /// A pod template that members are known to run on.

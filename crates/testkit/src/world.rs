@@ -73,6 +73,8 @@ pub struct World {
     pub deaf: bool,
     /// Edits of the spec whose pods never start.
     pub bad_edits: BTreeSet<u32>,
+    /// Edits of the spec whose pods the API server rejects: a quota, or a policy.
+    pub rejected_edits: BTreeSet<u32>,
     /// Most voters of the cluster that were away at once since this was last set to 0.
     pub most_away: usize,
     /// Templates that a voter of a cluster with a quorum has served on.
@@ -188,6 +190,8 @@ pub struct Template {
     pub minor: u8,
     /// Its pods never start.
     pub bad: bool,
+    /// No pod can be created from it.
+    pub rejected: bool,
     /// An earlier operator's: no gate stands in front of etcd.
     pub ungated: bool,
     /// Which planes speak TLS.
@@ -378,6 +382,7 @@ impl World {
             contrary: false,
             deaf: false,
             bad_edits: BTreeSet::new(),
+            rejected_edits: BTreeSet::new(),
             most_away: 0,
             tried: BTreeSet::new(),
             most_untried: 0,

@@ -113,6 +113,7 @@ impl FormerMemory {
             disturbance: self.disturbance(),
             tried: Tried {
                 hung: self.hung.clone(),
+                called_off: None,
                 compacted_revision: self.compacted_revision,
             },
             admissions: Admissions {

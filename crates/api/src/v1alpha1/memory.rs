@@ -116,6 +116,10 @@ pub struct Tried {
     /// one more restart comes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hung: Vec<HangIntent>,
+    /// Hash of the pod template that is not tried again, because no pod could be created from it. Without it, it is tried
+    /// once more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called_off: Option<String>,
     /// Revision up to which the operator last compacted the history, to make room. Without it the same is compacted once
     /// more, which etcd takes as done.
     #[serde(default, skip_serializing_if = "Option::is_none")]

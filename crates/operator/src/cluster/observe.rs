@@ -83,6 +83,7 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         certificates: Certificates::default(),
         failed: Vec::new(),
         recreated: BTreeMap::new(),
+        not_created: BTreeMap::new(),
         indexes_recorded: None,
     };
     observed.recall();

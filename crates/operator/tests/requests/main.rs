@@ -215,6 +215,7 @@ fn observed() -> Observed {
         certificates: plan::observed::Certificates::default(),
         failed: Vec::new(),
         recreated: BTreeMap::new(),
+        not_created: BTreeMap::new(),
         indexes_recorded: None,
     }
 }

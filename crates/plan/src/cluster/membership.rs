@@ -75,8 +75,11 @@ const RULES: &[Rule] = &[
     shrink::staying,
     // Only in a cluster that has nothing else to do: until then what was tried before is worth knowing.
     hang::forget,
+    rollout::forget,
     // After all else: it disturbs a member without need.
     maintain::tidy_up,
+    // After everything that acts: what was called off is waited for until a person changes it, and keeps no database large.
+    rollout::called_off,
     // Last: it says that nothing helps, which holds only once everything that could has been asked.
     maintain::exhausted,
 ];

@@ -14,13 +14,13 @@ mod spare;
 mod stage;
 mod trial;
 
-use api::EtcdVersion;
 use api::v1alpha1::status::TrialIntent;
+use api::{EtcdVersion, Reason};
 
-use crate::decision::Decision;
-use crate::observed::{MemberList, Observed, Pod, Proven};
+use crate::decision::{Decision, SETTLED, Step};
+use crate::observed::{Latched, MemberList, Observed, Pod, Proven};
 
-use answer::answer;
+use answer::{answer, stays_called_off};
 pub(super) use revive::revive;
 use stage::{Stage, stage};
 
@@ -40,6 +40,34 @@ pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> 
     let rollout = Rollout::of(observed, list)?;
     let stage = stage(&rollout).filter(|stage| !stage.is_under_way())?;
     Some(answer(&rollout, stage))
+}
+
+/// Says that what is asked for was called off, once nothing else is to be done.
+pub(super) fn called_off(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let why = complaint(observed)?;
+    Some(Decision::wait(Reason::RolloutHalted, why, SETTLED))
+}
+
+/// Another template is asked for by now: should the former one be asked for again, it is tried again.
+pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
+    let latched = &observed.cluster.latched;
+    let (_, target) = observed.goal()?;
+    let stale = latched.called_off.is_some() && !observed.is_called_off(target);
+    stale.then(|| {
+        let latched = Latched {
+            called_off: None,
+            ..latched.clone()
+        };
+        let why = "the template from which no pod could be created is not asked for any more";
+        Decision::act(Step::Latch(latched), Reason::RollingOut, why)
+    })
+}
+
+/// The same for the condition, whatever else is done.
+pub(crate) fn complaint(observed: &Observed) -> Option<String> {
+    let (proven, target) = observed.goal()?;
+    let stays = proven.template != target && observed.is_called_off(target);
+    stays.then(|| stays_called_off(observed))
 }
 
 /// What a rollout is judged by.

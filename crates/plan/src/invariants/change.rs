@@ -187,6 +187,10 @@ pub(super) fn check_trial(observed: &Observed, new: &Latched) -> Result<(), Viol
     let Some(new) = new else {
         return Ok(());
     };
+    // What no pod could be created from would cost the member once more.
+    let old = &observed.cluster.latched;
+    let called_off = old.called_off.as_ref() == Some(&new.template);
+    ensure(!called_off, Violation::Unproven)?;
     // On a silent node nothing ends and nothing starts: the template would wait for it in the StatefulSet.
     let dead = facts::is_on_a_dead_node(observed, &new.member);
     ensure(!dead, Violation::Unproven)?;

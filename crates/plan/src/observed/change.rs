@@ -14,10 +14,16 @@ impl Observed {
         Some((proven, &target.template))
     }
 
-    /// Members run on something else than is asked for, or a member tries it.
+    /// Members run on something else than is asked for, or a member tries it. What was called off is waited for until a person
+    /// changes it.
     pub fn is_changing(&self) -> bool {
         let Some((proven, target)) = self.goal() else {
             return false;
+        };
+        let target = if self.is_called_off(target) {
+            &proven.template
+        } else {
+            target
         };
         let differs = |pod: &Pod| pod.template != target;
         proven.template != target

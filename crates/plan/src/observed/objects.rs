@@ -9,6 +9,8 @@ use super::Refused;
 pub struct Objects {
     /// Replicas of the live StatefulSet, if there is one.
     pub replicas: Option<u32>,
+    /// Pods that the StatefulSet controller counts; `None` where it has not seen the StatefulSet as it is now.
+    pub created: Option<u32>,
     /// Hash of the template in the live StatefulSet; empty for what an earlier operator left.
     pub template: Option<String>,
     /// Data of an earlier incarnation than this is held back in pods that the live StatefulSet makes.

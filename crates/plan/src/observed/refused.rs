@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use manifests::Kind;
 
 use crate::decision::Decision;
-use crate::observed::{Failures, Observed, Recorded, Restarts};
+use crate::observed::{Failures, Missing, Observed, Recorded, Restarts};
 use crate::status::Outcome;
 
 /// Longest pause between two tries.
@@ -169,6 +169,7 @@ pub struct Refusals {
     steps: Failures,
     restarts: Restarts,
     recorded: Recorded,
+    missing: Missing,
 }
 
 impl Refusals {
@@ -183,6 +184,7 @@ impl Refusals {
             steps: Failures::default(),
             restarts: Restarts::default(),
             recorded: Recorded::default(),
+            missing: Missing::default(),
         }
     }
 
@@ -250,6 +252,7 @@ impl Refusals {
         self.steps.shift(by);
         self.restarts.shift(by);
         self.recorded.shift(by);
+        self.missing.shift(by);
         for known in self.objects.values_mut() {
             if let Ok(moved) = known.retry_at.checked_add(by) {
                 known.retry_at = moved;
@@ -263,6 +266,7 @@ impl Refusals {
         self.steps.sort(observed);
         self.restarts.sort(observed);
         self.recorded.sort(observed);
+        self.missing.sort(observed);
         let now = observed.now;
         let asked = asked_for(observed);
         self.objects.retain(|(kind, name), known| {

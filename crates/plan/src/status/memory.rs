@@ -49,6 +49,7 @@ pub(super) fn read(memory: &Memory) -> Latched {
         recovery,
         compacted: positive(memory.tried.compacted_revision),
         hung: memory.tried.hung.clone(),
+        called_off: memory.tried.called_off.clone(),
     }
 }
 
@@ -73,6 +74,7 @@ pub(super) fn write(latched: &Latched, uid: &str) -> Memory {
         disturbance: latched.disturbance.as_ref().map(write_disturbance),
         tried: Tried {
             hung: latched.hung.clone(),
+            called_off: latched.called_off.clone(),
             compacted_revision: number(latched.compacted),
         },
         admissions: Admissions {

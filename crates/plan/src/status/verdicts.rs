@@ -4,7 +4,7 @@ use api::Reason;
 use api::conditions::{ConditionType, Verdict};
 use gate::State;
 
-use crate::cluster::{certificates, corrupt, hang, maintain};
+use crate::cluster::{certificates, corrupt, hang, maintain, rollout};
 use crate::decision::{Decision, Step};
 use crate::observed::{
     Alarm, AlarmKind, MemberList, Observed, Pod, Process, describe, format_id, quorum,
@@ -177,6 +177,7 @@ fn complaints(
     let unsaid = refusals.iter().filter(|(_, text)| !said(text)).cloned();
     all.extend(unsaid.collect::<Vec<_>>());
     all.extend(certificates::complaints(observed));
+    all.extend(called_off(observed, decision));
     all.extend(hang::complaints(observed));
     all.extend(corrupt::complaints(observed));
     let intent = observed.cluster.intent.as_ref();
@@ -230,6 +231,12 @@ fn invalid_spec(observed: &Observed, decision: &Decision) -> Option<(Reason, Str
         .clone()
         .filter(|_| !said)
         .map(|why| (Reason::InvalidSpec, why))
+}
+
+/// It is reported whatever else is being done.
+fn called_off(observed: &Observed, decision: &Decision) -> Option<(Reason, String)> {
+    let why = rollout::complaint(observed)?;
+    (decision.why != why).then_some((Reason::RolloutHalted, why))
 }
 
 /// What the operator does, or waits for, is itself a sign that something is wrong.

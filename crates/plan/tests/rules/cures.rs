@@ -247,7 +247,20 @@ fn of_changes() -> Vec<Case> {
     };
     vec![
         Case {
+    let mut called_off = Scene::edited(3, vec![Slot::outdated(); 3]).observed();
+    let asked = called_off.cluster.target.as_ref().unwrap().template.clone();
+    called_off.cluster.latched.called_off = Some(asked);
             what: "a change that does not come up",
+        Case {
+            what: "a template from which no pod can be created",
+            observed: called_off,
+            says: "have it tried again: kubectl annotate etcdcluster -n ns db --overwrite etcd.etcd.io/restartedAt",
+            remedies: vec![
+                ("corrected", edit),
+                ("reverted", take_back),
+                ("asked for again", edit),
+            ],
+        },
             observed: halted.observed(),
             says: "correct the change, or revert it",
             remedies: vec![("corrected", edit), ("reverted", take_back)],

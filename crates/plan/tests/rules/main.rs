@@ -55,6 +55,7 @@ mod worlds_shrink;
 mod worlds_space;
 mod worlds_stranger;
 mod worlds_tls;
+mod worlds_uncreated;
 mod worlds_vain;
 mod worlds_versions;
 mod worlds_volumes;

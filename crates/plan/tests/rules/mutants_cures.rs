@@ -173,6 +173,20 @@ fn a_pod_of_a_recovery_that_may_run_is_not_restarted() {
 }
 
 /// While a pod may still be made from what is tried, the member that hangs would get it.
+/// It would cost a member once more, for as long as it takes to know that no pod comes.
+#[test]
+fn a_template_that_was_called_off_is_tried_by_no_member() {
+    let mut observed = Scene::edited(3, vec![Slot::outdated(); 3]).observed();
+    let step = |observed: &Observed| {
+        let tries = Some(trial_of(observed, 2));
+        Step::Latch(observed.cluster.latched.clone().with_trial(tries))
+    };
+    assert_eq!(check(&observed, &step(&observed)), Ok(()));
+    let asked = observed.cluster.target.as_ref().unwrap().template.clone();
+    observed.cluster.latched.called_off = Some(asked);
+    assert_eq!(check(&observed, &step(&observed)), Err(Violation::Unproven));
+}
+
 #[test]
 fn a_member_that_hangs_is_not_restarted_onto_what_another_tries() {
     let hangs = Slot {

@@ -66,6 +66,7 @@ impl Scene {
             certificates: Certificates::default(),
             failed: Vec::new(),
             recreated: BTreeMap::new(),
+            not_created: BTreeMap::new(),
             indexes_recorded: None,
         }
     }
@@ -201,6 +202,7 @@ impl Scene {
             recovery: self.dark.recovery(),
             compacted: self.compacted,
             hung: self.hung(),
+            called_off: None,
         }
     }
 

@@ -294,6 +294,7 @@ impl World {
                     hash: target.template.clone(),
                     minor: target.intent.version.minor,
                     bad: self.bad_edits.contains(&edit),
+                    rejected: self.rejected_edits.contains(&edit),
                     ungated: false,
                     transport: target.intent.tls.transport,
                     fence: None,

@@ -321,6 +321,7 @@ impl Code<'_> {
             self.name(&trial.pod_uid);
         }
         self.put((latched.fence, latched.ending, latched.is_renewing()));
+        self.put(&latched.called_off);
         if let Some(recovery) = &latched.recovery {
             self.hex(&recovery.cluster_id);
             self.put(&recovery.excused);

@@ -23,7 +23,7 @@ impl World {
                 .claims
                 .get(&ordinal)
                 .is_none_or(|claim| !claim.terminating);
-            let ready = ready && self.can_have_claim(ordinal);
+            let ready = ready && self.can_have_claim(ordinal) && !set.template.rejected;
             if ready && !self.pods.contains_key(&ordinal) && self.rng.chance(70) {
                 self.make_claim(ordinal);
                 self.make_pod(ordinal, &set);

@@ -74,6 +74,7 @@ impl World {
             cluster: self.observe_cluster(),
             objects: Objects {
                 replicas: self.own_set().map(|set| set.replicas),
+                created: u32::try_from(self.pods.len()).ok(),
                 template: self.own_set().map(|set| set.template.hash.clone()),
                 kept_template: self
                     .own_set()
@@ -96,6 +97,7 @@ impl World {
             certificates: self.observe_certificates(),
             failed: Vec::new(),
             recreated: BTreeMap::new(),
+            not_created: BTreeMap::new(),
             indexes_recorded: None,
         };
         observed.recall();

@@ -33,6 +33,7 @@ pub(super) fn describe_set(cluster: &EtcdCluster, ctx: &Context) -> Objects {
         replicas: spec
             .and_then(|spec| spec.replicas)
             .and_then(|count| u32::try_from(count).ok()),
+        created: created(&live),
         template: Some(hash.cloned().unwrap_or_default()),
         kept_template: kept(&live).as_ref().map(hash_of),
         claim_template: claim_size(&live),
@@ -41,6 +42,13 @@ pub(super) fn describe_set(cluster: &EtcdCluster, ctx: &Context) -> Objects {
         predecessor: !is_gated(&live),
         ..Objects::default()
     }
+}
+
+/// The pods that the StatefulSet controller counts, if it has seen the StatefulSet as it is now.
+fn created(live: &StatefulSet) -> Option<u32> {
+    let status = live.status.as_ref()?;
+    let current = status.observed_generation == live.metadata.generation;
+    u32::try_from(status.replicas).ok().filter(|_| current)
 }
 
 /// The gate stands in front of etcd. The predecessor's StatefulSet bears our name and owner and has none.

@@ -57,6 +57,10 @@ pub(super) fn restart(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<De
     let announced = latched
         .trial()
         .is_some_and(|trial| trial.pod_uid == pod.uid);
+    // No pod can be created from it.
+    if observed.is_called_off(target) {
+        return None;
+    }
     if !proven && !announced {
         let why = format!("{name} could not recover and will try the new template");
         let trial = TrialIntent {

@@ -7,7 +7,7 @@ use api::{EtcdVersion, Reason};
 
 use super::spare::Turn;
 use super::stage::Stage;
-use super::trial::{Ended, Pending};
+use super::trial::{Blame, Ended, Pending};
 use super::{Rollout, pod_of};
 use crate::cluster::answers::requeue_by_pod_age;
 use crate::cluster::versions;
@@ -114,6 +114,7 @@ fn pursue(rollout: &Rollout<'_>, pending: Pending) -> Decision {
             let why = format!("{name} is being recreated to try the new template");
             wait(rollout, &why, SOON)
         }
+        Pending::NotCreated(blame) => call_off(observed, blame),
         Pending::RecreatedTooEarly(pod_uid) => {
             // Once more.
             let again = rollout.trial.cloned();
@@ -177,6 +178,36 @@ pub(super) fn end(observed: &Observed, ended: &Ended) -> Decision {
         Ended::Reverted => format!("the change that {name} was going to try was reverted"),
     };
     latch(observed, None, None, &why)
+}
+
+/// No pod of the trial can be created: the proven template comes back, and with it the pod. What is to blame for it is not
+/// tried again before it is another one.
+pub(super) fn call_off(observed: &Observed, blame: Blame) -> Decision {
+    let trial = observed.cluster.latched.trial();
+    let name = trial.map_or("", |trial| trial.member.as_str());
+    let why = match blame {
+        Blame::Template => format!(
+            "no pod of {name} can be created from the new template: it does not try it any more"
+        ),
+        Blame::Claim => format!(
+            "no pod of {name} can be created, because it has no claim: it does not try the new template for now"
+        ),
+    };
+    let template = trial.map(|trial| trial.template.clone());
+    let mut decision = latch(observed, None, None, &why);
+    if let Step::Latch(latched) = &mut decision.step {
+        latched.called_off = template.filter(|_| blame == Blame::Template);
+    }
+    decision
+}
+
+/// What is asked for was called off.
+pub(super) fn stays_called_off(observed: &Observed) -> String {
+    let (name, namespace) = (&observed.cluster.name, &observed.cluster.namespace);
+    let annotation = api::labels::RESTARTED_AT_ANNOTATION;
+    format!(
+        "no pod could be created from the new template, so the members stay on the one that they run on: kubectl describe statefulset -n {namespace} {name} shows why; correct the change, revert it, or, once a pod can be created from it, have it tried again: kubectl annotate etcdcluster -n {namespace} {name} --overwrite {annotation}=\"$(date)\""
+    )
 }
 
 /// It has reached every member.
@@ -284,7 +315,14 @@ pub(super) fn latch(
     let tries = target.map(|target| target.intent.version.minor);
     let runs = proven.as_ref().map(|proven| proven.version.minor);
     let writes = tries.into_iter().chain(runs).min();
+    // Another template is asked for by now, or a member runs on that one.
+    let asked = observed.cluster.target.as_ref().map(|it| &it.template);
+    let called_off = old.called_off.clone().filter(|called_off| {
+        let runs = proven.as_ref().map(|proven| &proven.template);
+        asked == Some(called_off) && runs != Some(called_off)
+    });
     let latched = Latched {
+        called_off,
         log_line: old
             .log_line
             .map(|minor| writes.map_or(minor, |writes| minor.min(writes))),

@@ -4,10 +4,10 @@
 use api::v1alpha1::status::TrialIntent;
 use api::{EtcdVersion, Reason};
 
-use super::answer::{before, end, halt, latch, prove, recreate_stray};
+use super::answer::{before, call_off, end, halt, latch, prove, recreate_stray};
 use super::order::stray;
 use super::pod_of;
-use super::trial::{Ended, ended};
+use super::trial::{Blame, Ended, ended, not_created};
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Observed, Pod, Process, Proven, describe};
 
@@ -17,6 +17,8 @@ enum Stage<'a> {
     TrialEnded(Ended),
     /// The quorum was lost while this pod tried a template that does not start.
     TrialCostsQuorum(&'a Pod),
+    /// No pod can be created for the member that tries.
+    TrialNotCreated(Blame),
     /// This pod got the target too early and runs nothing.
     StrayPod(u32, &'a Pod),
     /// The only pod tries a template that does not start.
@@ -84,6 +86,9 @@ fn stage<'a>(
     if let Some(ended) = ended(observed, proven, target) {
         return Some(Stage::TrialEnded(ended));
     }
+    if let Some(blame) = not_created(observed, proven) {
+        return Some(Stage::TrialNotCreated(blame));
+    }
     if let Some(pod) = costs_quorum(observed, proven) {
         return Some(Stage::TrialCostsQuorum(pod));
     }
@@ -103,8 +108,8 @@ fn stage<'a>(
         return Some(Stage::TargetStarts);
     }
     match observed.cluster.latched.trial() {
-        // The API server does not take it.
-        None if observed.is_refused_template(target) => None,
+        // The API server does not take it, or no pod of it.
+        None if observed.is_refused_template(target) || observed.is_called_off(target) => None,
         None => Some(Stage::PodTries(ordinal, pod)),
         Some(trial) => {
             let written = observed.objects.template.as_ref() == Some(&trial.template);
@@ -136,6 +141,7 @@ fn answer(
             );
             latch(observed, None, None, &why)
         }
+        Stage::TrialNotCreated(blame) => call_off(observed, blame),
         Stage::StrayPod(ordinal, pod) => recreate_stray(observed, ordinal, pod),
         Stage::TrialFails => halt(observed),
         Stage::PodFollows(ordinal, pod) => restart(

@@ -176,7 +176,7 @@ fn try_out<'a>(rollout: &Rollout<'a>) -> Option<Stage<'a>> {
             Stage::TrialStarts
         });
     }
-    if observed.is_refused_template(rollout.target) {
+    if observed.is_refused_template(rollout.target) || observed.is_called_off(rollout.target) {
         return None;
     }
     if let Some(unprepared) = unprepared {

@@ -21,6 +21,8 @@ pub(super) enum Pending {
     NodeNotReady,
     /// Its pod is being recreated.
     Recreating,
+    /// Its pod has not been created for so long that it never will be.
+    NotCreated(Blame),
     /// Its pod was recreated before the StatefulSet held the template, and has this UID now.
     RecreatedTooEarly(String),
     /// The others cannot spare it, or what etcd had prepared was undone.
@@ -31,6 +33,33 @@ pub(super) enum Pending {
     TemplateNotWritten,
     /// Its pod is restarted.
     Due(Turn),
+}
+
+/// Why the pod of a trial is not created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blame {
+    /// The template: everything else that the pod needs is there.
+    Template,
+    /// Its claim is not there. Nothing is said about the template by that.
+    Claim,
+}
+
+/// The member that tries has no pod, and Kubernetes creates none: a quota or an admission policy rejects it. Not said of a
+/// new member beside those of an earlier operator: none is missed, and a pod of their template could not join. Asks no member, so that it holds without a
+/// quorum as well.
+pub(super) fn not_created(observed: &Observed, proven: &Proven) -> Option<Blame> {
+    let trial = observed.cluster.latched.trial()?;
+    let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
+    let newcomer = proven.template.is_empty() && observed.member_of(ordinal).is_none();
+    let tries = trial.template != proven.template && !newcomer;
+    let held = observed.objects.template.as_ref() == Some(&trial.template);
+    (tries && held && observed.cannot_be_created(ordinal)).then(|| {
+        let claim = observed.claims.get(&ordinal);
+        match claim.filter(|claim| !claim.terminating) {
+            Some(_) => Blame::Template,
+            None => Blame::Claim,
+        }
+    })
 }
 
 /// Asks no member, so that it holds without a quorum as well.
@@ -67,7 +96,10 @@ pub(super) fn pending(rollout: &Rollout<'_>) -> Option<Pending> {
         }
         _gone if goes_back => None,
         Some(_) if !observed.is_on_a_live_node(ordinal) => Some(Pending::NodeNotReady),
-        _gone => Some(Pending::Recreating),
+        _gone => Some(match not_created(observed, rollout.proven) {
+            Some(blame) => Pending::NotCreated(blame),
+            None => Pending::Recreating,
+        }),
     }
 }
 
