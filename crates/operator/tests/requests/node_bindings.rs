@@ -93,6 +93,7 @@ fn gone(elsewhere: Option<bool>) -> NodeBinding {
         node: "n1".into(),
         state: NodeState::Deleted,
         elsewhere,
+        gone_since: None,
     }
 }
 

@@ -100,7 +100,13 @@ pub(super) fn why_dead(observed: &Observed, ordinal: u32) -> Option<String> {
     let node = &binding.node;
     match binding.state {
         NodeState::Ready => None,
-        NodeState::Deleted | NodeState::OutOfService if !binding.took_volume() => None,
+        NodeState::Deleted | NodeState::OutOfService if !binding.took_volume() => {
+            let patience = observed.cluster.intent.as_ref().ok()?.node_patience;
+            let since = binding.keeps_volume(observed.now, patience)?;
+            Some(format!(
+                "its node {node} is gone, and no pod has been able to use its volume on another one since {since}"
+            ))
+        }
         NodeState::Deleted => Some(format!("its node {node} does not exist any more")),
         NodeState::OutOfService => Some(format!("its node {node} is out of service")),
         NodeState::NotReady(since) => {

@@ -57,7 +57,14 @@ pub(super) fn is_dead(observed: &Observed, ordinal: u32) -> bool {
     let binding = observed.node_bindings.get(&ordinal);
     let stuck = binding.is_some_and(|binding| binding.elsewhere == Some(false));
     let gone = match binding.map(|binding| binding.state) {
-        Some(NodeState::Deleted | NodeState::OutOfService) => stuck,
+        // A volume that can be used elsewhere gets the time that a node gets.
+        Some(NodeState::Deleted | NodeState::OutOfService) => {
+            let free = binding.is_some_and(|binding| binding.elsewhere == Some(true));
+            let since = binding.and_then(|binding| binding.gone_since);
+            let waited = since.map(|since| observed.now.duration_since(since).as_secs());
+            let long = patience.is_ok_and(|most| waited.is_some_and(|waited| waited >= most));
+            stuck || (free && long)
+        }
         Some(NodeState::NotReady(since)) => {
             patience.is_ok_and(|most| observed.now.duration_since(since).as_secs() >= most)
         }

@@ -1,12 +1,12 @@
-//! Since when a pod has been missing that the StatefulSet controller should have created. Kubernetes records that nowhere but
-//! in events, which go after an hour and which the operator may not read. Kept in memory between two looks; losing it makes
+//! Since when a pod has been missing that the StatefulSet controller should have created, and a node has been gone. Kubernetes
+//! records that nowhere but in events, which go after an hour and which the operator may not read. Kept in memory between two looks; losing it makes
 //! what rests on it happen later. Pure.
 
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Observed;
+use super::{Observed, Process};
 
 /// A pod that could not be created for so many seconds cannot be created: the controller tries again within two minutes at
 /// the latest, and an admission webhook that is updated is back by then.
@@ -16,12 +16,14 @@ const PATIENCE: i64 = 300;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Missing {
     pods: BTreeMap<u32, Timestamp>,
+    nodes: BTreeMap<u32, (String, Timestamp)>,
 }
 
 impl Missing {
     /// The wall clock was set by so much.
     pub(crate) fn shift(&mut self, by: SignedDuration) {
-        for since in self.pods.values_mut() {
+        let nodes = self.nodes.values_mut().map(|(_, since)| since);
+        for since in self.pods.values_mut().chain(nodes) {
             if let Ok(moved) = since.checked_add(by) {
                 *since = moved;
             }
@@ -43,6 +45,26 @@ impl Missing {
         let now: BTreeMap<u32, Timestamp> = now.collect();
         self.pods.clone_from(&now);
         observed.not_created = now;
+        self.sort_nodes(observed);
+    }
+
+    /// A node that could not be asked for is neither gone nor back.
+    fn sort_nodes(&mut self, observed: &mut Observed) {
+        let (now, pods) = (observed.now, &observed.pods);
+        let answers = |ordinal: &u32| {
+            let pod = pods.get(ordinal);
+            pod.is_some_and(|pod| pod.process != Process::Unknown)
+        };
+        self.nodes.retain(|ordinal, _| !answers(ordinal));
+        for (ordinal, binding) in &mut observed.node_bindings {
+            let known = self.nodes.remove(ordinal);
+            let known = known.filter(|(node, _)| *node == binding.node);
+            if binding.is_gone() {
+                let since = known.map_or(now, |(_, since)| since);
+                binding.gone_since = Some(since);
+                self.nodes.insert(*ordinal, (binding.node.clone(), since));
+            }
+        }
     }
 }
 

@@ -14,17 +14,31 @@ pub struct NodeBinding {
     /// Whether the volume can be used on another existing node; `None` where that is not known. Asked only where the
     /// node is gone.
     pub elsewhere: Option<bool>,
+    /// Since when the node has been gone, as far as this operator has seen.
+    pub gone_since: Option<Timestamp>,
 }
 
 impl NodeBinding {
     /// The node is permanently gone, and the volume can be used on no other. A volume that can be is attached to
     /// the next pod, which Kubernetes creates once it has given up the one on this node.
     pub fn took_volume(&self) -> bool {
-        let gone = match self.state {
+        self.is_gone() && self.elsewhere == Some(false)
+    }
+
+    /// The node is permanently gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        match self.state {
             NodeState::Ready | NodeState::NotReady(_) => false,
             NodeState::OutOfService | NodeState::Deleted => true,
-        };
-        gone && self.elsewhere == Some(false)
+        }
+    }
+
+    /// The volume can be used on another node, and no pod has come to use it there for so many seconds: what holds it, a pod
+    /// that does not go or an attachment, has had the time that a node gets.
+    pub(crate) fn keeps_volume(&self, now: Timestamp, patience: i64) -> Option<Timestamp> {
+        let since = self.gone_since.filter(|_| self.is_gone())?;
+        let long = now.duration_since(since).as_secs() >= patience;
+        (long && self.elsewhere == Some(true)).then_some(since)
     }
 }
 

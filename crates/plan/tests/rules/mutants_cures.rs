@@ -54,6 +54,7 @@ fn a_trial_on_a_silent_node_is_refused() {
         node: "n1".to_owned(),
         state: NodeState::NotReady(observed.now),
         elsewhere: None,
+        gone_since: None,
     };
     let step = |observed: &Observed| {
         let tries = Some(trial_of(observed, 2));
@@ -172,7 +173,6 @@ fn a_pod_of_a_recovery_that_may_run_is_not_restarted() {
     assert_eq!(check(&observed, &restart), Err(Violation::OpenGrant));
 }
 
-/// While a pod may still be made from what is tried, the member that hangs would get it.
 /// It would cost a member once more, for as long as it takes to know that no pod comes.
 #[test]
 fn a_template_that_was_called_off_is_tried_by_no_member() {
@@ -187,6 +187,7 @@ fn a_template_that_was_called_off_is_tried_by_no_member() {
     assert_eq!(check(&observed, &step(&observed)), Err(Violation::Unproven));
 }
 
+/// While a pod may still be made from what is tried, the member that hangs would get it.
 #[test]
 fn a_member_that_hangs_is_not_restarted_onto_what_another_tries() {
     let hangs = Slot {

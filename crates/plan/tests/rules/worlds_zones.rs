@@ -238,7 +238,7 @@ fn a_volume_that_can_be_used_elsewhere_is_waited_for() {
                 for ordinal in &away {
                     run.world.set_node(*ordinal, NodeState::OutOfService);
                 }
-                for _ in 0..100 {
+                for _ in 0..60 {
                     run.turn();
                     run.world.sleep(3);
                 }
@@ -250,6 +250,44 @@ fn a_volume_that_can_be_used_elsewhere_is_waited_for() {
                 assert_eq!(claims(&run), before, "{what}");
                 assert_eq!(run.world.clusters.len(), 1, "{what}");
             }
+        }
+    }
+}
+
+/// The pod there is never given up: a finalizer holds it, or its volume stays attached.
+#[test]
+fn a_volume_that_can_be_used_elsewhere_and_never_is_is_replaced() {
+    for seed in seeds(10) {
+        for state in [
+            NodeState::OutOfService,
+            NodeState::NotReady(jiff::Timestamp::MAX),
+        ] {
+            let what = format!("{state:?}, seed {seed}");
+            let mut run = settled(3, 6, seed);
+            run.world.mobile = true;
+            let before = run.world.claims[&1].uid.clone();
+            run.world.set_node(1, state);
+            for _ in 0..80 {
+                run.turn();
+                run.world.sleep(3);
+            }
+            assert_eq!(
+                run.world.claims[&1].uid, before,
+                "{what}: not before its time"
+            );
+            for _ in 0..100 {
+                run.turn();
+                run.world.sleep(3);
+            }
+            // A node that may still report is another matter.
+            let gone = state == NodeState::OutOfService;
+            assert_eq!(run.world.claims[&1].uid != before, gone, "{what}");
+            assert_eq!(
+                run.world.healthy_voters(),
+                if gone { 3 } else { 2 },
+                "{what}"
+            );
+            run.verdict().unwrap();
         }
     }
 }

@@ -434,6 +434,7 @@ fn binding(fate: Fate) -> Option<NodeBinding> {
         node,
         state,
         elsewhere,
+        gone_since: None,
     })
 }
 

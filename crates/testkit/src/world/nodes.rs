@@ -101,6 +101,7 @@ impl World {
                 node,
                 state,
                 elsewhere,
+                gone_since: None,
             };
             (!heard).then_some((*ordinal, binding))
         });

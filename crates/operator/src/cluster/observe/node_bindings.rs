@@ -173,6 +173,7 @@ async fn ask_node(node: String, ctx: &Context) -> Option<NodeBinding> {
                 node,
                 state,
                 elsewhere,
+                gone_since: None,
             })
         }
         Err(error) => {
@@ -201,11 +202,13 @@ fn binding_of(host: String, nodes: &[Node]) -> Option<NodeBinding> {
             node: host,
             state: NodeState::Deleted,
             elsewhere: None,
+            gone_since: None,
         }),
         [node] => Some(NodeBinding {
             node: node.metadata.name.clone()?,
             state: state_of(node),
             elsewhere: None,
+            gone_since: None,
         }),
         _several => None,
     }
