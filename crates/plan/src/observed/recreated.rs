@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::decision::{Decision, Step};
-use crate::observed::{Observed, Process};
+use crate::observed::Observed;
 use crate::status::Outcome;
 
 /// Once onto the new template and once back: both have been tried then.
@@ -15,6 +15,9 @@ const FREE: u32 = 2;
 const FIRST: i64 = 30;
 /// Longest pause, in seconds.
 const LONGEST: i64 = 600;
+
+/// A pod that was not recreated for so long after it could have been is not the one that was.
+const REMEMBERED: SignedDuration = SignedDuration::from_mins(10);
 
 /// A pod that was recreated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,13 +74,16 @@ impl Restarts {
         }
     }
 
-    /// Puts it into the picture. What came up is forgotten, and so is what was tried for another spec.
+    /// Puts it into the picture. What serves is forgotten, what was left alone for long enough, and what was tried for another
+    /// spec. A process that merely runs may end in the next moment, as the one before did.
     pub(crate) fn sort(&mut self, observed: &mut Observed) {
         let (pods, generation) = (&observed.pods, observed.cluster.generation);
+        let now = observed.now;
         self.0.retain(|ordinal, known| {
             let pod = pods.get(ordinal);
-            let runs = pod.is_some_and(|pod| pod.process != Process::Unknown);
-            !runs && known.generation == generation
+            let serves = pod.is_some_and(|pod| pod.serving().is_some());
+            let fresh = now.duration_since(known.until()) < REMEMBERED;
+            !serves && fresh && known.generation == generation
         });
         observed.recreated.clone_from(&self.0);
     }

@@ -6,7 +6,8 @@ use api::v1alpha1::status::KnownVoter;
 use api::{Quantity, Reason};
 use gate::{Failed, State};
 use jiff::SignedDuration;
-use plan::observed::{Process, format_id};
+use plan::observed::{Process, Refusals, format_id};
+use plan::status::Outcome;
 use plan::target::decide_target;
 use plan::{Decision, Observed, Step, decide};
 use testkit::intent::newest;
@@ -411,4 +412,32 @@ fn while_its_claims_wait_for_a_person_a_cluster_grows_nothing() {
         claim.terminating = true;
     }
     assert_eq!(decide(&observed).step, Step::Wait);
+}
+
+/// A process that ends in the next moment, as the one before did, does not start the count over.
+#[test]
+fn a_pod_that_runs_for_a_moment_is_not_recreated_again_at_once() {
+    let silent = at(Does::Unknown, Fate::Unknown);
+    let scene = |first| Scene {
+        list: false,
+        ..Scene::formed(3, vec![first, silent, silent])
+    };
+    let down = scene(silent).observed();
+    let mut known = Refusals::default();
+    let uid = down.pods.get(&0).unwrap().uid.clone();
+    let restart = Decision::act(Step::RestartPod { ordinal: 0, uid }, Reason::RollingOut, "");
+    for _ in 0..5 {
+        known.note_step(&down, &restart, &Outcome::Done);
+    }
+    let sorted = |known: &mut Refusals, does, seconds| {
+        let mut observed = scene(at(does, Fate::Unknown)).observed();
+        observed.now += SignedDuration::from_secs(seconds);
+        known.sort(&mut observed, Vec::new());
+        observed.recreated.get(&0).map(|known| known.times)
+    };
+    assert_eq!(sorted(&mut known, Does::Starts, 1), Some(5));
+    assert_eq!(sorted(&mut known, Does::Unknown, 2), Some(5));
+    // What serves has come up, and what was left alone for long is another matter.
+    assert_eq!(sorted(&mut known.clone(), Does::Leaderless, 3), None);
+    assert_eq!(sorted(&mut known, Does::Starts, 3600), None);
 }
