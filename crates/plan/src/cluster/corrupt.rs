@@ -189,7 +189,8 @@ pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision>
         } else {
             format!("the hash of {}", silent.join(", "))
         };
-        let why = format!("the data of members may be inconsistent: waiting for {missing}");
+        let remedy = remedy(observed, list, &poll).unwrap_or_default();
+        let why = format!("the data of members may be inconsistent: waiting for {missing}{remedy}");
         return Some(Decision::wait(Reason::DataInconsistent, why, LATER));
     }
     let alarm = alarm.filter(|_| is_unanimous(&poll))?;
@@ -198,6 +199,22 @@ pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision>
         Step::Disarm { alarm },
         Reason::DataInconsistent,
         why,
+    ))
+}
+
+/// A voter that does not run may be the one whose data decides, so it is not given up without a person. Those that run are a
+/// quorum without it, or there would be no list; wiped, it comes back with the data of the leader.
+fn remedy(observed: &Observed, list: &MemberList, poll: &Poll<'_>) -> Option<String> {
+    let mut away = poll.silent.iter().filter_map(|voter| {
+        let ordinal = observed.ordinal_of(voter)?;
+        let runs = observed.serving_as(voter.id).is_some();
+        (!runs && observed.can_lose(list, voter)).then_some(ordinal)
+    });
+    let ordinal = away.next()?;
+    let (member, namespace) = (observed.member_name(ordinal), &observed.cluster.namespace);
+    let claim = api::names::claim(&observed.cluster.name, ordinal);
+    Some(format!(
+        ". Bring {member} back; or, if its data is lost or not needed, make the member that has the right data the leader (etcdctl move-leader) and have {member} join again with the data of that one: kubectl delete pvc -n {namespace} {claim} --wait=false; kubectl delete pod -n {namespace} {member} --force"
     ))
 }
 

@@ -12,7 +12,8 @@ use plan::target::decide_target;
 use plan::{Decision, Observed, Step, decide};
 use testkit::intent::newest;
 use testkit::scene::{
-    Begun, CLUSTER, Dark, Does, Fate, Listed, Scene, Sized, Slot, Trial, member_id,
+    Alarmed, Begun, CLUSTER, Dark, Differs, Does, Fate, Listed, Scene, Sized, Slot, Trial,
+    member_id,
 };
 
 pub(crate) fn at(does: Does, fate: Fate) -> Slot {
@@ -246,12 +247,10 @@ fn of_changes() -> Vec<Case> {
         drifted: true,
         ..Scene::formed(3, vec![Slot::voter(); 3])
     };
-    vec![
-        Case {
     let mut called_off = Scene::edited(3, vec![Slot::outdated(); 3]).observed();
     let asked = called_off.cluster.target.as_ref().unwrap().template.clone();
     called_off.cluster.latched.called_off = Some(asked);
-            what: "a change that does not come up",
+    vec![
         Case {
             what: "a template from which no pod can be created",
             observed: called_off,
@@ -262,6 +261,8 @@ fn of_changes() -> Vec<Case> {
                 ("asked for again", edit),
             ],
         },
+        Case {
+            what: "a change that does not come up",
             observed: halted.observed(),
             says: "correct the change, or revert it",
             remedies: vec![("corrected", edit), ("reverted", take_back)],
@@ -288,6 +289,49 @@ fn of_changes() -> Vec<Case> {
             remedies: vec![("taken off", |o| o.cluster.paused = false)],
         },
     ]
+}
+
+/// Two voters differ, and the third, which would decide, does not run.
+fn of_data() -> Vec<Case> {
+    let voter = |does, differs| Slot {
+        differs,
+        ..Slot::new(does, Listed::Voter)
+    };
+    let scene = |third| Scene {
+        alarm: Alarmed::Corrupt,
+        ..Scene::formed(
+            3,
+            vec![
+                voter(Does::Serves, Differs::Agrees),
+                voter(Does::Serves, Differs::Differs),
+                third,
+            ],
+        )
+    };
+    let gone = at(Does::Unknown, Fate::Deleted);
+    vec![Case {
+        what: "data that differs, and a voter that is gone",
+        observed: scene(gone).observed(),
+        says: "kubectl delete pvc -n ns data-db-2 --wait=false; kubectl delete pod -n ns db-2 --force",
+        remedies: vec![
+            ("brought back", |o| {
+                let here = o.pods.get(&0).unwrap().process.clone();
+                let pod = o.pods.get_mut(&2).unwrap();
+                pod.process = here;
+                if let Process::Serving(serving) = &mut pod.process {
+                    serving.member_id = member_id(2);
+                }
+                o.node_bindings.clear();
+            }),
+            ("deleted", |o| {
+                let wiped = at(Does::Waits(State::Empty), Fate::Unknown);
+                let slots = vec![Slot::voter(), Slot::voter(), wiped];
+                let there = Scene::formed(3, slots).observed();
+                o.pods.insert(2, there.pods.get(&2).unwrap().clone());
+                o.node_bindings.clear();
+            }),
+        ],
+    }]
 }
 
 fn of_lost_quorums() -> Vec<Case> {
@@ -373,6 +417,7 @@ fn where_a_condition_names_a_remedy_taking_it_changes_the_decision() {
     let all = [
         of_volumes(),
         of_changes(),
+        of_data(),
         of_lost_quorums(),
         of_recoveries(),
     ];
