@@ -3,7 +3,10 @@
 
 use api::Reason;
 use jiff::SignedDuration;
+use plan::observed::Refusals;
+use plan::{Step, decide};
 use testkit::Run;
+use testkit::scene::{Does, Listed, Scene, Slot, Trial};
 use testkit::story::{seeds, settle, settled};
 
 /// Lets so many seconds pass, with a look every few of them.
@@ -19,7 +22,7 @@ fn said(run: &Run<'_>) -> String {
     format!("{:?}", run.world.object.status.conditions)
 }
 
-/// How often a pod was restarted by the operator, as far as its UIDs show.
+/// Which pods there are.
 fn uids(run: &Run<'_>) -> Vec<String> {
     run.world.pods.values().map(|pod| pod.uid.clone()).collect()
 }
@@ -127,5 +130,35 @@ fn a_template_that_is_rejected_keeps_no_quorum_from_coming_back() {
         run.world.delete_pod(other);
         pass(&mut run, 900);
         assert_eq!(run.world.healthy_voters(), 3, "{what}: {}", said(&run));
+    }
+}
+
+/// Of three pods one is missing; what the controller counts, and what is made of that after ten minutes.
+#[test]
+fn a_controller_that_does_not_run_is_held_against_no_template() {
+    let scene = Scene {
+        trial: Some((2, Trial::Written)),
+        ..Scene::edited(
+            3,
+            vec![
+                Slot::outdated(),
+                Slot::outdated(),
+                Slot::new(Does::Absent, Listed::Voter),
+            ],
+        )
+    };
+    for (created, called_off) in [(Some(2), true), (Some(3), false), (None, false)] {
+        let mut known = Refusals::default();
+        let mut observed = scene.observed();
+        observed.objects.created = created;
+        known.sort(&mut observed, Vec::new());
+        assert_eq!(decide(&observed).step, Step::Wait, "{created:?}: too early");
+        observed.now += SignedDuration::from_mins(10);
+        known.sort(&mut observed, Vec::new());
+        let recorded = match decide(&observed).step {
+            Step::Latch(latched) => latched.called_off,
+            _other => None,
+        };
+        assert_eq!(recorded.is_some(), called_off, "{created:?}");
     }
 }
