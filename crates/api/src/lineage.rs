@@ -31,6 +31,9 @@ pub struct Lineage {
     /// listed.
     #[serde(default, skip_serializing_if = "Transport::is_plain")]
     pub transport: Transport,
+    /// How often another transport was proven since the cluster was bootstrapped: of two records the later one is known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub switches: u64,
     /// The release of etcd that wrote the data, once the cluster has formed: another one may not be able to read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -38,8 +41,8 @@ pub struct Lineage {
 
 impl Lineage {
     /// Of two that were recorded at different times the later one has the higher rank: the incarnation only rises, and
-    /// within one a cluster is bootstrapped or recovered, and then has formed.
-    pub fn rank(&self) -> (u64, u8) {
+    /// within one a cluster is bootstrapped or recovered, and then has formed; from there on its transport is switched.
+    pub fn rank(&self) -> (u64, u8, u64) {
         let stage = match (&self.recovery, &self.cluster_id, &self.bootstrap) {
             (None, Some(_), _) => 4,
             (Some(recovery), ..) if recovery.survivor.is_some() => 3,
@@ -47,7 +50,7 @@ impl Lineage {
             (None, None, Some(_)) => 1,
             (None, None, None) => 0,
         };
-        (self.incarnation, stage)
+        (self.incarnation, stage, self.switches)
     }
 
     /// As it is written on a claim.
@@ -61,9 +64,15 @@ impl Lineage {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::Plane;
     use crate::v1alpha1::status::Survivor;
 
     #[test]
@@ -95,9 +104,18 @@ mod tests {
             recovery: None,
             ..recovers(None)
         };
+        let switched = Lineage {
+            transport: Transport {
+                client: Plane::Both,
+                peer: Plane::Plain,
+            },
+            switches: 1,
+            ..formed.clone()
+        };
         let all = [
             began,
             formed.clone(),
+            switched,
             recovers(None),
             recovers(Some(chosen)),
             continues,

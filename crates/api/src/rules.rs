@@ -74,6 +74,7 @@ const TABLES: &[&[CelRule]] = &[
     access::RULES,
     maintenance::RULES,
     recovery::RULES,
+    security::SWITCHES,
     security::RULES,
 ];
 

@@ -227,13 +227,12 @@ fn check_fields(
         "selector {:?}",
         status.selector
     );
-    let endpoint = names::client_endpoint(
-        transport.client.scheme(),
-        &cluster.name,
-        &cluster.stage.namespace,
-    );
+    let served = transport.client.served().iter();
+    let endpoint = |scheme: &names::Scheme| {
+        names::client_endpoint(*scheme, &cluster.name, &cluster.stage.namespace)
+    };
     ensure!(
-        status.client_endpoints == [endpoint],
+        status.client_endpoints == served.map(endpoint).collect::<Vec<_>>(),
         "clientEndpoints {:?}",
         status.client_endpoints
     );

@@ -23,12 +23,15 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent) -> Vec<String> {
     let (client, peer) = (names::CLIENT_PORT, names::PEER_PORT);
     let transport = intent.tls.transport;
     let (to_clients, to_peers) = (transport.client.scheme(), transport.peer.scheme());
+    // etcd tells the schemes apart where both URLs name one port.
+    let served = transport.client.served().iter();
+    let served: Vec<String> = served.map(|of| format!("{of}://[::]:{client}")).collect();
     let mut command = vec![
         intent.image.flavour.layout().binary.to_owned(),
         "--name=$(POD_NAME)".to_owned(),
         format!("--data-dir={VOLUME}/data"),
         // `[::]` takes IPv4 as well, on single-stack and dual-stack clusters alike.
-        format!("--listen-client-urls={to_clients}://[::]:{client}"),
+        format!("--listen-client-urls={}", served.join(",")),
         format!("--advertise-client-urls={to_clients}://{host}:{client}"),
         format!("--listen-peer-urls={to_peers}://[::]:{peer}"),
         format!("--initial-advertise-peer-urls={to_peers}://{host}:{peer}"),
@@ -60,7 +63,7 @@ fn metrics(client: Plane) -> String {
     let plain = format!("http://[::]:{}", names::METRICS_PORT);
     match client {
         Plane::Plain => format!("--listen-metrics-urls={plain}"),
-        Plane::Tls => {
+        Plane::Both | Plane::Tls => {
             let secure = names::SECURE_PORT;
             format!("--listen-metrics-urls={plain},https://[::]:{secure}")
         }

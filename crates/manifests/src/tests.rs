@@ -1,5 +1,6 @@
 //! Golden snapshots of every object, and the predecessor's mistakes that a template can make.
 
+mod rungs;
 mod settings;
 
 use api::EtcdClusterSpec;

@@ -1,7 +1,7 @@
 //! What a pod has for TLS: the Secret with the certificates of all members, mounted as a whole, so that the kubelet brings a
 //! renewed one without a restart; and the flags that name this member's own.
 
-use api::{ClusterIntent, Plane, names};
+use api::{ClusterIntent, names};
 use k8s_openapi::api::core::v1::{EnvVar, SecretVolumeSource, Volume};
 
 use crate::Owner;
@@ -37,14 +37,14 @@ pub fn peer_name(cluster: &str, namespace: &str) -> String {
 pub(crate) fn build(owner: &Owner, intent: &ClusterIntent) -> Vec<String> {
     let tls = &intent.tls;
     let mut flags = Vec::new();
-    if tls.transport.client == Plane::Tls {
+    if !tls.transport.client.is_plain() {
         flags.extend(pair("", SERVER));
         flags.push(format!(
             "--trusted-ca-file={DIRECTORY}/{CLIENT_AUTHORITIES}"
         ));
         flags.push("--client-cert-auth=true".to_owned());
     }
-    if tls.transport.peer == Plane::Tls {
+    if !tls.transport.peer.is_plain() {
         flags.extend(pair("peer-", PEER));
         flags.push(format!(
             "--peer-trusted-ca-file={DIRECTORY}/{PEER_AUTHORITIES}"
@@ -91,7 +91,7 @@ pub(crate) fn volume(owner: &Owner, intent: &ClusterIntent) -> Option<Volume> {
 
 /// With these `etcdctl` in the container finds what it needs.
 pub(crate) fn environment(intent: &ClusterIntent) -> Vec<EnvVar> {
-    if intent.tls.transport.client == Plane::Plain {
+    if intent.tls.transport.client.is_plain() {
         return Vec::new();
     }
     let file = |key| format!("{DIRECTORY}/{}", entry("$(POD_NAME)", SERVER, key));
@@ -118,7 +118,7 @@ pub(crate) fn gate(intent: &ClusterIntent) -> Vec<String> {
         return Vec::new();
     }
     let mut words = vec!["--transport".to_owned(), transport.to_string()];
-    if transport.client == Plane::Tls {
+    if !transport.client.is_plain() {
         words.extend(["--tls".to_owned(), DIRECTORY.to_owned()]);
     }
     words

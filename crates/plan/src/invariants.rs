@@ -87,7 +87,7 @@ pub enum Violation {
     Cause,
     /// Invariant 12.
     #[error(
-        "invariant 12: members would speak another scheme than they are listed under, or trust another authority than the others"
+        "invariant 12: a member would speak a scheme under which the others cannot reach it, or trust another authority than they do"
     )]
     Transport,
     /// The memory would forget what it must keep.

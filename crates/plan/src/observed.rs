@@ -144,9 +144,13 @@ pub struct Latched {
     pub cluster_id: Option<u64>,
     /// The data was taken over from an earlier object.
     pub resumed: bool,
-    /// Which planes of the members speak TLS; `None` before that is settled, and where an earlier release formed the cluster,
-    /// which was plaintext then.
+    /// Which planes of the members speak TLS, as in the template that is proven; `None` before that is settled, and where an
+    /// earlier release formed the cluster, which was plaintext then.
     pub transport: Option<Transport>,
+    /// What was in the template that was proven before, plane by plane, while some members still run on that.
+    pub transport_before: Option<Transport>,
+    /// How often another transport was proven.
+    pub switches: u64,
     /// Pods in force.
     pub replicas: Option<u32>,
     /// The template that members are known to run on.

@@ -101,7 +101,6 @@ pub fn decide_status(
     let cluster = &observed.cluster;
     let now = Time(observed.now);
     let verdicts = verdicts::decide(observed, decision, outcome);
-    let formed = cluster.latched.cluster_id.is_some();
     let mut new = EtcdClusterStatus {
         phase: Some(decide_phase(observed, decision, old)),
         unavailable_since: decide_unavailable_since(&verdicts, old, &now),
@@ -111,13 +110,7 @@ pub fn decide_status(
         replicas: replicas(observed),
         selector: Some(labels::selector_text(&cluster.name)),
         leader_id: observed.leader().map(format_id),
-        client_endpoints: formed
-            .then(|| {
-                let scheme = observed.transport().client.scheme();
-                names::client_endpoint(scheme, &cluster.name, &cluster.namespace)
-            })
-            .into_iter()
-            .collect(),
+        client_endpoints: client_endpoints(observed),
         certificates: certificates::decide(observed),
         version: members::lowest_version(observed).or_else(|| old.version.clone()),
         observed_generation: Some(cluster.generation),
@@ -128,6 +121,15 @@ pub fn decide_status(
     }
     new.last_update_time = Some(now);
     Some(new)
+}
+
+/// Where every member serves, as far as there is a cluster.
+fn client_endpoints(observed: &Observed) -> Vec<String> {
+    let cluster = &observed.cluster;
+    let formed = cluster.latched.cluster_id.is_some();
+    let schemes = observed.client_schemes().into_iter().filter(|_| formed);
+    let endpoint = |scheme| names::client_endpoint(scheme, &cluster.name, &cluster.namespace);
+    schemes.map(endpoint).collect()
 }
 
 /// What is remembered of a step that went well. Losing it costs one more of the same, which does no harm.

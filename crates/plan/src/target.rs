@@ -1,24 +1,40 @@
-//! What to run next on the way to what the spec asks for: the spec itself, or a release that lies between. It follows
-//! from the spec and from what is recorded, never from who happens to answer.
+//! What to run next on the way to what the spec asks for: the spec itself, or a release or a rung of the transport that lies
+//! between. It follows from the spec and from what is recorded, never from who happens to answer.
 
 use api::image::ImageIntent;
 use api::intent::{InvalidSpec, MaintenanceIntent, TlsIntent};
 use api::v1alpha1::cluster::{EtcdClusterSpec, OnQuorumLoss, Retention};
-use api::{ClusterIntent, EtcdVersion, Quantity, Transport};
+use api::{ClusterIntent, EtcdVersion, Plane, Quantity, Transport};
+use manifests::Template;
 
 use crate::observed::{Latched, Proven};
 
 /// What to run next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// The spec, on the release that comes next.
+    /// The spec, on the release and the transport that come next.
     pub intent: ClusterIntent,
+    /// The transport that is proven; before there is any, the one that comes next.
+    pub runs: Transport,
     /// Hash of the pod template that follows.
     pub template: String,
     /// Why the release that the spec asks for cannot be reached; the members stay as they are.
     pub refused: Option<String>,
     /// Why the spec makes no sense. Then this is what is in force, and nothing is changed towards anything else.
     pub invalid: Option<InvalidSpec>,
+}
+
+impl Target {
+    /// What a template is rendered from. A member that tries it is the first on another transport; wherever else one is
+    /// rendered, as for a StatefulSet that vanished, all members may meet it, and have to find each other.
+    pub fn rendered(&self, template: Template) -> ClusterIntent {
+        let mut intent = self.intent.clone();
+        match template {
+            Template::Try => {}
+            Template::Render | Template::Live | Template::Kept => intent.tls.transport = self.runs,
+        }
+        intent
+    }
 }
 
 /// What is in force while a spec makes no sense: as many members as there are pods, on what they run on. No claim goes
@@ -56,6 +72,7 @@ pub fn keep_in_force(
     intent.storage.when_deleted = Retention::Retain;
     Some(Target {
         template: proven.template.clone(),
+        runs: intent.tls.transport,
         refused: Some(format!(
             "{invalid}; until that is corrected nothing is changed, and {} members stay on v{}",
             intent.size, intent.version
@@ -83,29 +100,54 @@ fn size_in_force(spec: &EtcdClusterSpec, latched: &Latched, replicas: Option<u32
 pub fn decide_target(intent: &ClusterIntent, latched: &Latched) -> Target {
     let mut wanted = intent.clone();
     wanted.storage.size_in_force = latched.storage;
-    wanted.tls.transport = transport_in_force(latched).unwrap_or(intent.tls.transport);
+    wanted.tls.transport = next_transport(intent, latched);
+    let runs = transport_in_force(latched).unwrap_or(wanted.tls.transport);
     let proven = latched
         .proven
         .as_ref()
         .filter(|_| latched.cluster_id.is_some());
     let Some(proven) = proven else {
-        return target(wanted, None);
+        return target(wanted, runs, None);
     };
     match reach(&wanted, proven) {
-        Ok(intent) => target(intent, None),
+        Ok(intent) => target(intent, runs, None),
         Err(why) => {
             // Everything stays as it is; a StatefulSet that vanished comes back on the release that runs.
+            wanted.tls.transport = runs;
             let stay = wanted.at_version(proven.version);
             let stay = stay.unwrap_or_else(|| unpinned(wanted, proven.version));
-            let mut target = target(stay, Some(why));
+            let mut target = target(stay, runs, Some(why));
             target.template.clone_from(&proven.template);
             target
         }
     }
 }
 
-/// Members find each other as they were listed, so the schemes that a cluster was formed with stay, whatever is asked for.
-/// `None` before they are settled.
+/// One rung at a time on each plane: every member has reached it before another one is begun. Only the way back to where the
+/// others still are is open at any time.
+fn next_transport(intent: &ClusterIntent, latched: &Latched) -> Transport {
+    let asked = &intent.tls;
+    let Some(runs) = transport_in_force(latched) else {
+        return asked.transport;
+    };
+    let Some(proven) = &latched.proven else {
+        return runs;
+    };
+    let goal = asked.goal(runs);
+    let before = latched.transport_before;
+    let plane = |runs: Plane, goal: Plane, before: Option<Plane>| {
+        let next = runs.towards(goal);
+        let open = proven.everywhere || before == Some(next);
+        if open { next } else { runs }
+    };
+    Transport {
+        client: plane(runs.client, goal.client, before.map(|it| it.client)),
+        peer: plane(runs.peer, goal.peer, before.map(|it| it.peer)),
+    }
+}
+
+/// The transport of the template that is proven. Members find each other as they were listed, so it stays until another one
+/// was proven. `None` before it is settled.
 fn transport_in_force(latched: &Latched) -> Option<Transport> {
     // What an earlier release formed has no record of it, and is plaintext.
     let formed = latched.cluster_id.map(|_| Transport::default());
@@ -153,10 +195,11 @@ fn next_version(wanted: &ClusterIntent, proven: &Proven) -> Result<EtcdVersion, 
         .map_err(|refused| refused.to_string())
 }
 
-fn target(intent: ClusterIntent, refused: Option<String>) -> Target {
+fn target(intent: ClusterIntent, runs: Transport, refused: Option<String>) -> Target {
     Target {
         template: manifests::template_hash(&intent),
         intent,
+        runs,
         refused,
         invalid: None,
     }

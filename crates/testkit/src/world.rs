@@ -75,6 +75,8 @@ pub struct World {
     pub bad_edits: BTreeSet<u32>,
     /// Edits of the spec whose pods the API server rejects: a quota, or a policy.
     pub rejected_edits: BTreeSet<u32>,
+    /// Transports whose pods never start.
+    pub bad_transports: BTreeSet<Transport>,
     /// Most voters of the cluster that were away at once since this was last set to 0.
     pub most_away: usize,
     /// Templates that a voter of a cluster with a quorum has served on.
@@ -138,6 +140,10 @@ pub struct Object {
     pub edit: u32,
     /// TLS is asked for, on both planes.
     pub tls: bool,
+    /// What is asked for instead, plane by plane.
+    pub transport: Option<Transport>,
+    /// A change of that reaches members that run.
+    pub live_switch: bool,
     /// A jump over a minor version is walked.
     pub walk: bool,
     /// GiB of each volume.
@@ -344,31 +350,39 @@ pub struct Cluster {
     pub given_up: bool,
 }
 
+impl Object {
+    fn new(size: u32, minor: u8) -> Self {
+        Self {
+            uid: String::new(),
+            generation: 1,
+            size,
+            minor,
+            edit: 0,
+            tls: false,
+            transport: None,
+            live_switch: false,
+            walk: false,
+            storage: 10,
+            invalid: false,
+            paused: false,
+            recover: None,
+            on_quorum_loss: OnQuorumLoss::Ask,
+            when_deleted: Retention::Retain,
+            when_stopped: Retention::Retain,
+            when_scaled: Retention::Delete,
+            status: EtcdClusterStatus::default(),
+            revision: 0,
+        }
+    }
+}
+
 impl World {
     /// A cluster that was just created, and nothing else.
     pub fn new(size: u32, minor: u8, seed: u64) -> Self {
         let mut world = Self {
             now: Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1),
             rng: Rng::new(seed),
-            object: Object {
-                uid: String::new(),
-                generation: 1,
-                size,
-                minor,
-                edit: 0,
-                tls: false,
-                walk: false,
-                storage: 10,
-                invalid: false,
-                paused: false,
-                recover: None,
-                on_quorum_loss: OnQuorumLoss::Ask,
-                when_deleted: Retention::Retain,
-                when_stopped: Retention::Retain,
-                when_scaled: Retention::Delete,
-                status: EtcdClusterStatus::default(),
-                revision: 0,
-            },
+            object: Object::new(size, minor),
             claims: BTreeMap::new(),
             pods: BTreeMap::new(),
             set: None,
@@ -383,6 +397,7 @@ impl World {
             deaf: false,
             bad_edits: BTreeSet::new(),
             rejected_edits: BTreeSet::new(),
+            bad_transports: BTreeSet::new(),
             most_away: 0,
             tried: BTreeSet::new(),
             most_untried: 0,
@@ -417,6 +432,7 @@ impl World {
         self.run_scheduler();
         self.run_kubelets();
         self.run_etcd();
+        self.check_schemes();
         self.convert();
         self.count_away();
         self.count_restarted();

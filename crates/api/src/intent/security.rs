@@ -2,7 +2,7 @@
 
 use crate::transport::{Plane, Transport};
 use crate::v1alpha1::cluster::EtcdClusterSpec;
-use crate::v1alpha1::security::{Security, Tls, TlsVersion};
+use crate::v1alpha1::security::{PlaintextClients, Security, Tls, TlsVersion};
 
 /// Default lifetime of a certificate, in seconds: 90 days.
 pub const DEFAULT_LEAF_LIFETIME: i64 = 90 * 24 * 60 * 60;
@@ -14,6 +14,8 @@ const MIN_LEAF_LIFETIME: i64 = 60;
 pub struct TlsIntent {
     /// Which planes speak TLS. While members run, what they run takes the place of what was written.
     pub transport: Transport,
+    /// A change of that reaches a cluster that runs.
+    pub live_switch: bool,
     /// Where the certificates come from.
     pub source: Source,
     /// Further names of the members, sorted.
@@ -47,6 +49,26 @@ impl TlsIntent {
     pub fn of(spec: &EtcdClusterSpec) -> Self {
         parse(spec.security.as_ref())
     }
+
+    /// Where the transport of members that run is to go. Between plaintext and TLS a plane goes only where its owner said so
+    /// for members that run: objects of an earlier operator ask for TLS that their clusters never had.
+    #[must_use]
+    pub fn goal(&self, runs: Transport) -> Transport {
+        let plane = |asked: Plane, runs: Plane| {
+            let switched = asked.is_plain() != runs.is_plain();
+            let possible = asked.is_plain() || self.source == Source::Operator;
+            if switched && !(self.live_switch && possible) {
+                runs
+            } else {
+                asked
+            }
+        };
+        Transport {
+            client: plane(self.transport.client, runs.client),
+            // Of peers this release does not switch it.
+            peer: runs.peer,
+        }
+    }
 }
 
 pub(super) fn parse(security: Option<&Security>) -> TlsIntent {
@@ -55,6 +77,8 @@ pub(super) fn parse(security: Option<&Security>) -> TlsIntent {
     let Tls {
         client_tls_enabled,
         peer_tls_enabled,
+        live_switch,
+        plaintext_clients,
         auto_tls,
         certificate_secret,
         ca_secret,
@@ -67,11 +91,20 @@ pub(super) fn parse(security: Option<&Security>) -> TlsIntent {
     extra_names.sort();
     extra_names.dedup();
     let issued = auto_tls.unwrap_or(true) && certificate_secret.is_none() && ca_secret.is_none();
+    let client = match plaintext_clients.unwrap_or_default() {
+        PlaintextClients::Refuse => Plane::Tls,
+        PlaintextClients::Accept => Plane::Both,
+    };
     TlsIntent {
         transport: Transport {
-            client: Plane::from_switch(on && client_tls_enabled.unwrap_or(true)),
+            client: if on && client_tls_enabled.unwrap_or(true) {
+                client
+            } else {
+                Plane::Plain
+            },
             peer: Plane::from_switch(on && peer_tls_enabled.unwrap_or(true)),
         },
+        live_switch: live_switch.unwrap_or(false),
         source: if issued {
             Source::Operator
         } else {
@@ -97,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_switch_is_on_once_tls_is_there_and_each_turns_its_own_plane_off() {
-        let (plain, tls) = (Plane::Plain, Plane::Tls);
+        let (plain, both, tls) = (Plane::Plain, Plane::Both, Plane::Tls);
         assert!(parse(None).transport.is_plain());
         assert!(parse(Some(&Security::default())).transport.is_plain());
         for (written, client, peer) in [
@@ -106,8 +139,51 @@ mod tests {
             (r#"{"enabled":false,"clientTLSEnabled":true}"#, plain, plain),
             (r#"{"clientTLSEnabled":false}"#, plain, tls),
             (r#"{"peerTLSEnabled":false}"#, tls, plain),
+            (r#"{"plaintextClients":"Refuse"}"#, tls, tls),
+            (r#"{"plaintextClients":"Accept"}"#, both, tls),
+            (
+                r#"{"plaintextClients":"Accept","clientTLSEnabled":false}"#,
+                plain,
+                tls,
+            ),
         ] {
             assert_eq!(of(written), Transport { client, peer }, "{written}");
+        }
+    }
+
+    #[test]
+    fn members_that_run_are_switched_only_where_the_owner_says_so() {
+        let goal = |tls: &str, client| {
+            let security = serde_json::from_str(&format!(r#"{{"tls":{tls}}}"#)).unwrap();
+            let peer = Plane::Plain;
+            parse(Some(&security))
+                .goal(Transport { client, peer })
+                .client
+        };
+        let (plain, both, tls) = (Plane::Plain, Plane::Both, Plane::Tls);
+        for (written, runs, expected) in [
+            ("{}", plain, plain),
+            (r#"{"liveSwitch":true}"#, plain, tls),
+            (r#"{"liveSwitch":false}"#, plain, plain),
+            (
+                r#"{"liveSwitch":true,"plaintextClients":"Accept"}"#,
+                plain,
+                both,
+            ),
+            (
+                r#"{"liveSwitch":true,"certificateSecret":"theirs"}"#,
+                plain,
+                plain,
+            ),
+            (r#"{"enabled":false}"#, tls, tls),
+            (r#"{"enabled":false}"#, both, both),
+            (r#"{"enabled":false,"liveSwitch":true}"#, tls, plain),
+            (r#"{"enabled":false,"liveSwitch":true}"#, both, plain),
+            // Who is refused is not a switch.
+            (r#"{"plaintextClients":"Accept"}"#, tls, both),
+            ("{}", both, tls),
+        ] {
+            assert_eq!(goal(written, runs), expected, "{written} on {runs:?}");
         }
     }
 

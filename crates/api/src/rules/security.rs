@@ -29,25 +29,59 @@ macro_rules! on {
     };
 }
 
-/// TLS cannot be switched on for a cluster that exists. What was stored with it stays valid, whatever its members run; and
-/// where they run it, it can be written again.
-macro_rules! not_switched_on {
-    ($field:literal, $plane:literal) => {
-        always(
-            &[],
-            concat!(
-                "!", on!("self.spec", $field), " || ", on!("oldSelf.spec", $field),
-                " || oldSelf.?status.?memory.?lineage.?transport.?", $plane, ".orValue('Plain') == 'Tls'"
-            ),
-            concat!(
-                "TLS cannot be switched on for an EtcdCluster that exists, by this release: create another one with it, or leave ",
-                $field,
-                " and security.tls.enabled as they were"
-            ),
+/// How the members of an object run now, as far as is recorded.
+macro_rules! runs {
+    ($plane:literal) => {
+        concat!(
+            "oldSelf.?status.?memory.?lineage.?transport.?",
+            $plane,
+            ".orValue('Plain')"
         )
-        .at(".spec.security.tls")
     };
 }
+
+/// The owner says that members that run are to be switched.
+macro_rules! lives {
+    () => {
+        "self.spec.?security.?tls.?liveSwitch.orValue(false)"
+    };
+}
+
+/// Members that run are switched by a field of its own only. What was stored stays valid, whatever its members run; and what
+/// they run can be written again.
+const SWITCHED_ON: CelRule = always(
+        &[],
+        concat!(
+            "!", on!("self.spec", "clientTLSEnabled"), " || ", on!("oldSelf.spec", "clientTLSEnabled"),
+            " || ", runs!("client"), " != 'Plain' || ", lives!()
+        ),
+        "TLS for clients is switched on in an EtcdCluster that exists only with security.tls.liveSwitch: true, which restarts every member twice, one after the other, while clients are served; plaintextClients: Accept keeps serving those without TLS. Add it, or leave clientTLSEnabled and security.tls.enabled as they were",
+    )
+    .at(".spec.security.tls");
+
+/// The same in the other direction.
+const SWITCHED_OFF: CelRule = always(
+        &[],
+        concat!(
+            on!("self.spec", "clientTLSEnabled"), " || !", on!("oldSelf.spec", "clientTLSEnabled"),
+            " || ", runs!("client"), " == 'Plain' || ", lives!()
+        ),
+        "TLS for clients is switched off in an EtcdCluster that exists only with security.tls.liveSwitch: true beside enabled: false, or beside clientTLSEnabled: false: that restarts every member twice, one after the other, while clients are served. Write that, or leave security.tls as it was",
+    )
+    .at(".spec.security.tls");
+
+/// TLS between members cannot be switched on for a cluster that exists.
+const PEERS_NOT_SWITCHED: CelRule = always(
+    &[],
+    concat!(
+        "!", on!("self.spec", "peerTLSEnabled"), " || ", on!("oldSelf.spec", "peerTLSEnabled"),
+        " || ", runs!("peer"), " == 'Tls'"
+    ),
+    "TLS between members cannot be switched on for an EtcdCluster that exists, by this release: write peerTLSEnabled: false",
+)
+.at(".spec.security.tls");
+
+pub(super) const SWITCHES: &[CelRule] = &[SWITCHED_ON, SWITCHED_OFF, PEERS_NOT_SWITCHED];
 
 pub(super) const RULES: &[CelRule] = &[
     always(
@@ -55,8 +89,6 @@ pub(super) const RULES: &[CelRule] = &[
         "(has(self.enabled) && !self.enabled) || (has(self.clientTLSEnabled) && !self.clientTLSEnabled && has(self.peerTLSEnabled) && !self.peerTLSEnabled) || ((!has(self.autoTLS) || self.autoTLS) && !has(self.certificateSecret) && !has(self.caSecret))",
         "certificates from certificateSecret and caSecret are not supported by this release: leave both out, and autoTLS out or true, to have the operator issue certificates; or write enabled: false for a plaintext cluster",
     ),
-    not_switched_on!("clientTLSEnabled", "client"),
-    not_switched_on!("peerTLSEnabled", "peer"),
     always(
         &["spec", "security", "tls", "extraNames", "*"],
         "isIP(self) || self.matches('^([*][.])?([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?[.])*[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",

@@ -17,7 +17,7 @@ use crate::v1alpha1::access::Access;
 use crate::v1alpha1::etcd::Etcd;
 use crate::v1alpha1::maintenance::Maintenance;
 use crate::v1alpha1::pod::PodSettings;
-pub use crate::v1alpha1::security::{Security, Tls, TlsVersion};
+pub use crate::v1alpha1::security::{PlaintextClients, Security, Tls, TlsVersion};
 pub use crate::v1alpha1::status::EtcdClusterStatus;
 pub use crate::v1alpha1::storage::{
     ClaimMetadata, ClaimPolicy, ClaimTemplate, ClaimTemplateSpec, Retention, Storage,

@@ -109,6 +109,7 @@ impl FormerMemory {
                 recovery: self.recovery.clone(),
                 ending: self.ending,
                 transport: None,
+                switches: None,
             },
             disturbance: self.disturbance(),
             tried: Tried {
@@ -127,6 +128,7 @@ impl FormerMemory {
                 version: proven.map(|it| it.version.clone()),
                 everywhere: proven.map(|it| it.everywhere),
                 before: proven.and_then(|it| it.before.clone()),
+                transport_before: None,
                 log_minor: self.log_line,
                 storage_bytes: self.storage_bytes,
             },

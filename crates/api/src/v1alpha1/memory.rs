@@ -76,6 +76,10 @@ pub struct LineageMemory {
     /// Which planes speak TLS; absent for plaintext. Restored from the claims, and from the annotations of the pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<Transport>,
+    /// How often another transport was proven: a memory that says less than the claims is an older one. Restored from the
+    /// claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switches: Option<i64>,
 }
 
 /// What members are disturbed for.
@@ -158,6 +162,10 @@ pub struct Proof {
     /// the annotations of their pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
+    /// The transport that was proven before the one in the lineage, while some members still run on that. Restored from the
+    /// annotations of the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport_before: Option<Transport>,
     /// Oldest minor version of etcd (5 for 3.5) whose entries may still be in the members' logs: 3.7 cannot read those of
     /// 3.5. Without it the logs are renewed once more.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,8 +11,8 @@ pub struct Security {
     pub tls: Option<Tls>,
 }
 
-/// TLS settings. What a cluster was bootstrapped with stays: an edit that switches TLS on is rejected, and one that switches
-/// it off is reported in the condition `Degraded` and changes nothing.
+/// TLS settings. A cluster that runs goes on as it was formed unless `liveSwitch` is true: then TLS is switched on or off for
+/// one member after another, while clients are served.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tls {
@@ -34,6 +34,15 @@ pub struct Tls {
         skip_serializing_if = "Option::is_none"
     )]
     pub peer_tls_enabled: Option<bool>,
+    /// Lets a change of `enabled` or of the switch of a plane reach a cluster that runs, in both directions; `false` when
+    /// absent. Every member is restarted twice, one after the other. Without it such an update is rejected, and what was
+    /// stored or resumed goes on as its data was run before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_switch: Option<bool>,
+    // Schemas of optional enums carry the description of the enum, so that is where the text is.
+    /// What becomes of clients without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plaintext_clients: Option<PlaintextClients>,
     /// The operator issues and renews the certificates; `true` when absent. No other source is supported by this release.
     #[serde(rename = "autoTLS", default, skip_serializing_if = "Option::is_none")]
     pub auto_tls: Option<bool>,
@@ -52,7 +61,6 @@ pub struct Tls {
     /// that, without a restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaf_lifetime_seconds: Option<i64>,
-    // Schemas of optional enums carry the description of the enum, so that is where the text is.
     /// Oldest version of TLS that members accept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_version: Option<TlsVersion>,
@@ -60,6 +68,19 @@ pub struct Tls {
     /// `TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256`; those of Go when absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cipher_suites: Vec<String>,
+}
+
+/// What becomes of clients without TLS where members have it for clients: `Refuse`, when absent, rejects them; `Accept` serves
+/// them as well, on the same port. A change is rolled out to one member after another.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum PlaintextClients {
+    /// Clients need TLS and a certificate.
+    #[default]
+    Refuse,
+    /// Clients are served with and without TLS.
+    Accept,
 }
 
 /// Oldest version of TLS that members accept; that of etcd, TLS 1.2, when absent.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use api::{ClusterIntent, EtcdCluster, Plane};
 use etcd::{Credentials, DirectTcp, Member, Pool, Target};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
@@ -66,19 +67,44 @@ impl Addresses {
         }
     }
 
-    /// A client that lives longer than its certificate reads the Secret again.
+    /// A client that lives longer than its certificate reads the Secret again. It goes from plaintext to TLS, and back, when
+    /// the status offers both, and the spec says where the members are going.
     async fn renew(&self) {
-        if self.credentials().is_none() {
+        let uses_tls = match self.offered().await {
+            Some(offered) => offered,
+            None => self.credentials().is_some(),
+        };
+        if !uses_tls {
+            self.set_credentials(None);
             return;
         }
         let (namespace, cluster) = (&self.namespace, &self.cluster);
         if let Ok(published) = secrets::credentials(&self.client, namespace, cluster).await {
-            let mut known = self
-                .credentials
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            *known = Some(Arc::new(published));
+            self.set_credentials(Some(Arc::new(published)));
         }
+    }
+
+    /// Whether a client is to use TLS; `None` where that cannot be read.
+    async fn offered(&self) -> Option<bool> {
+        let objects: Api<EtcdCluster> = Api::namespaced(self.client.clone(), &self.namespace);
+        let object = objects.get(&self.cluster).await.ok()?;
+        let asked = ClusterIntent::parse(&object.spec).ok()?;
+        let endpoints = object.status?.client_endpoints;
+        let offers = |scheme: &str| endpoints.iter().any(|it| it.starts_with(scheme));
+        match (offers("http:"), offers("https:")) {
+            (true, true) => Some(asked.tls.transport.client != Plane::Plain),
+            (false, true) => Some(true),
+            (true, false) => Some(false),
+            (false, false) => None,
+        }
+    }
+
+    fn set_credentials(&self, credentials: Option<Arc<Credentials>>) {
+        let mut known = self
+            .credentials
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *known = credentials;
     }
 
     fn credentials(&self) -> Option<Arc<Credentials>> {

@@ -93,11 +93,52 @@ fn image_and_resources_and_settings_may_change_once_a_cluster_has_formed() -> Pl
             ),
             (json!({"access": {"type": "ClusterIP"}}), &[]),
             (json!({"debug": {"enabled": true}}), &[]),
+        ];
+        one_after_another(&stage, edits).await
+    })
+}
+
+#[test]
+fn tls_of_a_cluster_that_has_formed_is_switched_by_a_field_of_its_own_only() -> Played {
+    story(|stage| async move {
+        formed(&stage, json!({"version": "v3.6.16"})).await?;
+        let tls = |tls: Value| json!({"security": {"tls": tls}});
+        let clients = json!({"clientTLSEnabled": true, "peerTLSEnabled": false});
+        let on = |live: Value| json!({"clientTLSEnabled": true, "peerTLSEnabled": false, "liveSwitch": live});
+        let edits: Vec<Edit> = vec![
+            (tls(json!({"enabled": false})), &[]),
             (
-                json!({"security": {"tls": {"enabled": true}}}),
-                &["TLS cannot be switched on"],
+                tls(json!({"enabled": true})),
+                &["liveSwitch: true", "peerTLSEnabled: false"],
             ),
-            (json!({"security": {"tls": {"enabled": false}}}), &[]),
+            (
+                tls(json!({"enabled": true, "clientTLSEnabled": true, "peerTLSEnabled": false})),
+                &["TLS for clients is switched on", "liveSwitch: true"],
+            ),
+            (
+                tls(json!({"enabled": true, "liveSwitch": true})),
+                &["TLS between members cannot be switched on"],
+            ),
+            (json!({"security": {"tls": null}}), &[]),
+            (tls(clients), &["TLS for clients is switched on"]),
+            (tls(on(json!(false))), &["TLS for clients is switched on"]),
+            (tls(on(json!(true))), &[]),
+            (tls(json!({"plaintextClients": "Accept"})), &[]),
+            (
+                tls(json!({"plaintextClients": "Ignore"})),
+                &["plaintextClients"],
+            ),
+        ];
+        one_after_another(&stage, edits).await?;
+        let runs =
+            json!({"memory": {"lineage": {"transport": {"client": "Tls", "peer": "Plain"}}}});
+        stage.commands.patch_status("c", &runs).await?;
+        let off = &["TLS for clients is switched off", "liveSwitch: true"];
+        let edits: Vec<Edit> = vec![
+            (tls(json!({"liveSwitch": null})), &[]),
+            (json!({"security": null}), off),
+            (tls(json!({"enabled": false})), off),
+            (tls(json!({"enabled": false, "liveSwitch": true})), &[]),
         ];
         one_after_another(&stage, edits).await
     })

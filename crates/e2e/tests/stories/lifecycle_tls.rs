@@ -170,7 +170,7 @@ fn a_deleted_secret_comes_back_and_a_recreated_object_resumes_with_tls() -> Play
         cluster.delete().await?;
         let plain = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
         let cluster = stage.create("c", plain).await?;
-        let words = ["asks for plaintext", "members run TLS"];
+        let words = ["asks for plaintext", "members run TLS", "liveSwitch: true"];
         cluster
             .complains_within(MINUTE * 3, "Degraded", &words)
             .await?;
@@ -184,6 +184,47 @@ fn a_deleted_secret_comes_back_and_a_recreated_object_resumes_with_tls() -> Play
         cluster.ready_within(MINUTE).await?;
         check_truth(&cluster, 3, "3.6.16").await
     })
+}
+
+#[test]
+fn tls_for_clients_is_switched_on_and_off_under_a_writer() -> Played {
+    story(|stage| async move {
+        let plain = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
+        let cluster = stage.create("c", plain).await?;
+        cluster.ready_within(MINUTE * 2).await?;
+        let load = Load::start(&cluster).await?;
+        let accept =
+            json!({"liveSwitch": true, "peerTLSEnabled": false, "plaintextClients": "Accept"});
+        for (tls, schemes) in [
+            (accept, vec!["http", "https"]),
+            (json!({"plaintextClients": "Refuse"}), vec!["https"]),
+            (json!({"enabled": false}), vec!["http"]),
+        ] {
+            let before = cluster.pods().await?;
+            let patch = json!({"spec": {"security": {"tls": tls}}}).to_string();
+            stage.commands.patch("c", &patch).await?.accepted()?;
+            cluster.replaced(&before, 3).await?;
+            serves(&cluster, &schemes).await?;
+            comes_true(&cluster, 3, "3.6.16").await?;
+            tell(&format!("clients are served by {schemes:?}"));
+        }
+        load.finish().await?.assert_gap(LIMIT)?;
+        Ok(())
+    })
+}
+
+/// Waits until every member serves clients by these schemes and no others.
+async fn serves(cluster: &Cluster, schemes: &[&str]) -> Result<()> {
+    let what = format!("clients are served by {schemes:?}");
+    until(what, MINUTE * 4, || async {
+        let endpoints = cluster.status().await?.client_endpoints;
+        let served = endpoints.iter().filter_map(|url| url.split_once(':'));
+        let served: Vec<&str> = served.map(|(scheme, _)| scheme).collect();
+        ensure!(served == schemes, "{served:?}");
+        Ok(true)
+    })
+    .await?;
+    cluster.ready_within(MINUTE).await.map(drop)
 }
 
 /// Leads to another port than is asked for.

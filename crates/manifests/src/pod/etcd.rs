@@ -1,7 +1,7 @@
 //! The container `etcd`. The gate is its entrypoint, so it judges every start of the process; then it becomes etcd.
 
 use api::image::PullPolicy;
-use api::{ClusterIntent, Plane, names};
+use api::{ClusterIntent, names};
 use k8s_openapi::api::core::v1::{
     Container, ContainerPort, EnvVar, EnvVarSource, PodSpec, ResourceRequirements, VolumeMount,
 };
@@ -44,7 +44,7 @@ pub(super) fn build(owner: &Owner, intent: &ClusterIntent) -> Container {
         port("peer", names::PEER_PORT),
         port("metrics", names::METRICS_PORT),
     ];
-    if intent.tls.transport.client == Plane::Tls {
+    if !intent.tls.transport.client.is_plain() {
         ports.push(port("secure", names::SECURE_PORT));
     }
     let limits = &intent.resources.limits;

@@ -55,6 +55,7 @@ fn formed(observed: &Observed) -> Option<Decision> {
         let latched = Latched {
             cluster_id: Some(list.cluster_id),
             transport: Some(pod.transport),
+            transport_before: observed.other_transport(pod.transport),
             joins: joins(observed),
             proven: Some(Proven {
                 template: pod.template.clone(),

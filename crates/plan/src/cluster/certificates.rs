@@ -1,16 +1,16 @@
 //! Certificates: issued before the pods that mount them, renewed before they expire, and never such that a member would not
 //! be believed by the others. Nothing here restarts a member.
 
-use api::intent::Source;
+use api::intent::{Source, TlsIntent};
 use api::v1alpha1::cluster::Retention;
-use api::{Reason, names};
+use api::{Plane, Reason, Transport, names};
 
 use crate::decision::{Decision, Issue, SOON, Step};
 use crate::observed::{Issued, Observed, Process, is_due};
 
 /// What is missing, or cannot be used, is issued before anything else: no pod starts without it.
 pub(super) fn needed(observed: &Observed) -> Option<Decision> {
-    if observed.transport().is_plain() {
+    if !observed.has_tls() {
         return None;
     }
     let formed = observed.cluster.latched.cluster_id.is_some();
@@ -107,7 +107,7 @@ fn foreign(observed: &Observed) -> Vec<String> {
 
 /// What is due, or was asked for otherwise; and then each pod is told, so that its kubelet brings it at once.
 pub(super) fn renew(observed: &Observed) -> Option<Decision> {
-    if observed.transport().is_plain() {
+    if !observed.has_tls() {
         return None;
     }
     let issued = &observed.certificates;
@@ -150,22 +150,16 @@ pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
     let mut all = Vec::new();
     let formed = observed.cluster.latched.cluster_id.is_some();
     if let Some(asked) = observed.cluster.intent.as_ref().ok().filter(|_| formed) {
-        let (asked, runs) = (asked.tls.transport, observed.transport());
-        if (asked.client, asked.peer) != (runs.client, runs.peer)
-            && (asked.client < runs.client || asked.peer < runs.peer)
-        {
-            let why = "security.tls asks for plaintext, but the members run TLS, which this release cannot switch off: write the former settings again";
-            all.push((Reason::ChangeRefused, why.to_owned()));
-        }
+        all.extend(not_switched_off(&asked.tls, observed.runs()));
     }
-    if observed.transport().is_plain() {
+    if !observed.has_tls() {
         return all;
     }
     let name = &observed.cluster.name;
     let foreign = foreign(observed);
     if !foreign.is_empty() && formed {
         let why = format!(
-            "Secret {} has another owner: its certificates cannot be renewed until it is deleted or renamed",
+            "Secret {} has another owner: its certificates cannot be issued or renewed until it is deleted or renamed",
             foreign.join(", ")
         );
         all.push((Reason::ForeignObject, why));
@@ -242,16 +236,39 @@ fn overdue(observed: &Observed) -> Option<(Reason, String)> {
     })
 }
 
+/// A plane that has TLS, is to have none, and is not switched.
+fn not_switched_off(asked: &TlsIntent, runs: Transport) -> Vec<(Reason, String)> {
+    let goal = asked.goal(runs);
+    let stays = |asked: Plane, goal: Plane| asked.is_plain() && !goal.is_plain();
+    let mut all = Vec::new();
+    if stays(asked.transport.client, goal.client) {
+        let why = "security.tls asks for plaintext, but the members run TLS for clients: to switch it off, for one member after another, write security.tls.liveSwitch: true beside enabled: false; or write the former settings again";
+        all.push((Reason::ChangeRefused, why.to_owned()));
+    }
+    if stays(asked.transport.peer, goal.peer) {
+        let why = "security.tls asks for plaintext between members, but they run TLS, which this release cannot switch off: write peerTLSEnabled: true again, and clientTLSEnabled: false in the place of enabled: false";
+        all.push((Reason::ChangeRefused, why.to_owned()));
+    }
+    all
+}
+
 /// Where what runs is not what is asked for, and that is no fault: an earlier operator stored TLS in the objects of clusters
 /// that it ran in plaintext, and retained data goes on as it was stopped.
 pub(super) fn remark(observed: &Observed) -> &'static str {
-    let asked = observed.cluster.intent.as_ref().ok();
-    let asked = asked.is_some_and(|intent| {
-        let (asked, runs) = (intent.tls.transport, observed.transport());
-        asked.client > runs.client || asked.peer > runs.peer
-    });
-    if asked {
-        ", but without the TLS that security.tls asks for: the data was run without it before, and this release does not switch it on"
+    let Some(asked) = observed.cluster.intent.as_ref().ok().map(|it| &it.tls) else {
+        return "";
+    };
+    let goal = asked.goal(observed.runs());
+    let stays = |asked: Plane, goal: Plane| !asked.is_plain() && goal.is_plain();
+    let clients = stays(asked.transport.client, goal.client);
+    if clients && asked.source == Source::Unsupported {
+        ", but without the TLS that security.tls asks for: the data was run without it before, and the source of its certificates is not supported by this release; leave out certificateSecret and caSecret, and write security.tls.liveSwitch: true, to switch it on"
+    } else if clients {
+        ", but without the TLS that security.tls asks for: the data was run without it before; write security.tls.liveSwitch: true to switch it on, for one member after another, or security.tls.enabled: false to stay with plaintext"
+    } else if stays(asked.transport.peer, goal.peer) {
+        ", but without the TLS between members that security.tls asks for: the data was run without it before, and this release does not switch it on"
+    } else if observed.lacks_certificates() {
+        ", but without the TLS that security.tls asks for: it is switched on once its certificates are issued"
     } else {
         ""
     }

@@ -32,13 +32,15 @@ pub(super) fn remember(observed: &Observed, list: &MemberList) -> Option<Decisio
             before: None,
         })
     })?;
-    let mut pods = observed.pods.values().filter(|pod| pod.serving().is_some());
-    let transport = pods.next().map(|pod| pod.transport);
+    let transport = observed.transport_of(&proven.template);
+    let switched = latched.transport.is_some_and(|known| known != transport);
     let sizes = observed.claims.values().filter_map(|claim| claim.requested);
     let why = format!("the members run on v{}", proven.version);
     let latched = Latched {
         storage: latched.storage.or(sizes.min()),
-        transport: latched.transport.or(transport),
+        transport: Some(transport),
+        transport_before: observed.other_transport(transport),
+        switches: latched.switches.saturating_add(u64::from(switched)),
         proven: Some(proven),
         ..latched.clone()
     };

@@ -77,21 +77,24 @@ fn distinct<'a>(found: impl Iterator<Item = (u32, &'a Report)>) -> Vec<u64> {
     ids.into_iter().collect()
 }
 
-/// What the volumes themselves say counts first, then what is written on their claims.
+/// What was last written on the claims counts: a member that left keeps the claim of the time when it did. Claims that tell
+/// nothing were made by hand; then the volume whose data is the latest tells it.
 fn transport_of(observed: &Observed, kept: &[u32]) -> Transport {
-    let mut identities = reports(observed, kept).filter_map(|(_, report)| {
-        let data = report.data.as_ref()?;
-        data.identity.as_ref()?.transport.as_deref()
-    });
-    if let Some(known) = identities.find_map(Transport::parse) {
-        return known;
-    }
     let claims = kept
         .iter()
         .filter_map(|ordinal| observed.claims.get(ordinal));
     let written = claims.filter_map(|claim| claim.lineage.as_ref());
-    let latest = written.max_by_key(|lineage| lineage.rank());
-    latest.map(|lineage| lineage.transport).unwrap_or_default()
+    let written = written.filter(|it| it.cluster_id.is_some() || it.bootstrap.is_some());
+    if let Some(latest) = written.max_by_key(|lineage| lineage.rank()) {
+        return latest.transport;
+    }
+    let reports = reports(observed, kept).filter_map(|(_, report)| report.data.as_ref());
+    let identities = reports.filter_map(|data| {
+        let transport = data.identity.as_ref()?.transport.as_deref();
+        let transport = transport.and_then(Transport::parse);
+        Some(((data.term, data.index), transport.unwrap_or_default()))
+    });
+    identities.max().map(|(_, it)| it).unwrap_or_default()
 }
 
 /// Members find each other again only as they were listed, so the data starts on the schemes that it was stopped with,

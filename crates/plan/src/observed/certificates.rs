@@ -25,6 +25,15 @@ pub struct Certificates {
     pub asked_of_clients: String,
 }
 
+impl Certificates {
+    /// All of them are there, and of one authority.
+    fn are_complete(&self) -> bool {
+        let of = |issued: &Issued| issued.record().map(|it| it.authorities.clone());
+        let authority = of(&self.authority);
+        authority.is_some() && authority == of(&self.members) && authority == of(&self.clients)
+    }
+}
+
 /// What is in a Secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Issued {
@@ -82,12 +91,33 @@ impl FromStr for Refreshed {
 const HEARD: i64 = 5;
 
 impl Observed {
-    /// Which planes speak TLS: those of the members, and before there are any, what is asked for.
+    /// Which planes are to speak TLS next: those of the members, or the next rung on the way to what is asked for.
     pub fn transport(&self) -> Transport {
         match &self.cluster.target {
             Some(target) => target.intent.tls.transport,
             None => self.cluster.latched.transport.unwrap_or_default(),
         }
+    }
+
+    /// Which planes of the members are known to speak TLS; before there are any, what is asked for.
+    pub fn runs(&self) -> Transport {
+        match &self.cluster.target {
+            Some(target) => target.runs,
+            None => self.cluster.latched.transport.unwrap_or_default(),
+        }
+    }
+
+    /// A member has certificates, or is about to get some.
+    pub fn has_tls(&self) -> bool {
+        let mut pods = self.pods.values();
+        !self.transport().is_plain()
+            || !self.runs().is_plain()
+            || pods.any(|pod| !pod.transport.is_plain())
+    }
+
+    /// TLS is to be switched on, and no member has it.
+    fn is_first_switch(&self) -> bool {
+        self.runs().is_plain() && !self.transport().is_plain()
     }
 
     /// What the pod of an ordinal is to be told, so that its kubelet brings the certificates that were issued since it was
@@ -109,19 +139,30 @@ impl Observed {
             .then_some(due)
     }
 
-    /// No member has read what it trusts: the cluster is stopped, or none was ever granted its start. Whatever authority
-    /// comes next, none is contradicted.
+    /// No member has read what it trusts: the cluster is stopped, none was ever granted its start, or all of them are
+    /// plaintext. Whatever authority comes next, none is contradicted.
     pub(crate) fn trusts_nothing(&self) -> bool {
         let latched = &self.cluster.latched;
         let begun = latched.cluster_id.is_some() || latched.bootstrap.is_some();
         // A pod that is just being recreated may have mounted what was there before.
         let stopped = self.objects.replicas.is_none_or(|replicas| replicas == 0);
-        !begun || (stopped && self.pods.is_empty())
+        !begun || (stopped && self.pods.is_empty()) || self.is_plaintext()
+    }
+
+    /// No pod has certificates, and none is on its way to some.
+    fn is_plaintext(&self) -> bool {
+        let latched = &self.cluster.latched;
+        let settled = latched.trial().is_none() && latched.transport_before.is_none();
+        let all = usize::try_from(self.objects.replicas.unwrap_or(0)).ok() == Some(self.pods.len());
+        let plain = self.pods.values().all(|pod| pod.transport.is_plain());
+        settled && all && plain && self.runs().is_plain()
     }
 
     /// A pod that is recreated now could not start: what it mounts is not there.
     pub(crate) fn lacks_certificates(&self) -> bool {
-        !self.transport().is_plain() && self.certificates.members == Issued::Missing
+        let issued = &self.certificates;
+        let missing = self.has_tls() && issued.members == Issued::Missing;
+        missing || (self.is_first_switch() && !issued.are_complete())
     }
 }
 

@@ -23,6 +23,7 @@ impl Latched {
             fence: self.fence,
             recovery: self.recovery.clone(),
             transport: self.transport.unwrap_or_default(),
+            switches: self.switches,
             version: None,
         }
     }
@@ -85,8 +86,16 @@ impl Observed {
         let cluster_id = latest.cluster_id.as_deref().and_then(parse_id);
         let same = latched.incarnation == latest.incarnation
             && (latched.cluster_id.is_none() || latched.cluster_id == cluster_id);
-        let before = if same {
+        // What an older status calls proven is what members ran on before they were switched.
+        let switched = latched.cluster_id.is_some() && latched.switches < latest.switches;
+        let before = if same && !switched {
             latched.clone()
+        } else if same {
+            Latched {
+                proven: None,
+                transport_before: None,
+                ..latched.clone()
+            }
         } else {
             let replicas = latched.replicas;
             Latched {
@@ -104,6 +113,7 @@ impl Observed {
             transport: (cluster_id.is_some() || latest.bootstrap.is_some())
                 .then_some(latest.transport)
                 .or(before.transport),
+            switches: latest.switches,
             ..before
         };
         self.cluster.recalled = true;

@@ -7,7 +7,7 @@ use crate::observed::Observed;
 
 /// `None` for plaintext, and before they are issued.
 pub(super) fn decide(observed: &Observed) -> Option<CertificateStatus> {
-    if observed.transport().is_plain() {
+    if !observed.has_tls() {
         return None;
     }
     let issued = &observed.certificates;

@@ -72,7 +72,9 @@ fn of_pod(observed: &Observed, ordinal: u32, pod: &Pod) -> MemberStatus {
 }
 
 fn client_url(observed: &Observed, ordinal: u32) -> String {
-    let scheme = observed.transport().client.scheme();
+    // As its own pod announces it.
+    let pod = observed.pods.get(&ordinal).map(|pod| pod.transport);
+    let scheme = pod.unwrap_or_else(|| observed.runs()).client.scheme();
     let (name, namespace) = (&observed.cluster.name, &observed.cluster.namespace);
     names::client_url(scheme, name, namespace, ordinal)
 }

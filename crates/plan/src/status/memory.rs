@@ -39,6 +39,8 @@ pub(super) fn read(memory: &Memory) -> Latched {
         cluster_id: cluster_id.or_else(|| parse_id(lost?)),
         resumed: lineage.resumed.unwrap_or(false),
         transport: lineage.transport,
+        transport_before: proven.transport_before,
+        switches: positive(lineage.switches).unwrap_or(0),
         replicas: None,
         proven: read_proven(proven),
         disturbance: memory.disturbance.as_ref().and_then(read_disturbance),
@@ -70,6 +72,7 @@ pub(super) fn write(latched: &Latched, uid: &str) -> Memory {
             transport: latched
                 .transport
                 .filter(|transport| latched.cluster_id.is_none() || !transport.is_plain()),
+            switches: number(Some(latched.switches).filter(|count| *count > 0)),
         },
         disturbance: latched.disturbance.as_ref().map(write_disturbance),
         tried: Tried {
@@ -88,6 +91,7 @@ pub(super) fn write(latched: &Latched, uid: &str) -> Memory {
             version: proven.map(|it| it.version.to_string()),
             everywhere: proven.map(|it| it.everywhere),
             before: proven.and_then(|it| Some(it.before?.to_string())),
+            transport_before: latched.transport_before,
             log_minor: latched.log_line.map(i32::from),
             storage_bytes: number(latched.storage),
         },

@@ -54,6 +54,7 @@ mod worlds_rollback;
 mod worlds_shrink;
 mod worlds_space;
 mod worlds_stranger;
+mod worlds_switch;
 mod worlds_tls;
 mod worlds_uncreated;
 mod worlds_vain;

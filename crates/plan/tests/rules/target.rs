@@ -4,7 +4,7 @@ use api::intent::InvalidSpec;
 use api::v1alpha1::cluster::EtcdClusterSpec;
 use api::v1alpha1::maintenance::{Compact, Maintenance};
 use api::v1alpha1::status::KnownVoter;
-use api::{ClusterIntent, EtcdVersion};
+use api::{ClusterIntent, EtcdVersion, Plane, Transport};
 use plan::observed::{Latched, Proven};
 use plan::target::{Target, decide_target, keep_in_force};
 use testkit::intent::intent;
@@ -216,4 +216,59 @@ fn a_spec_that_makes_no_sense_keeps_every_voter_and_all_history() {
     };
     assert_eq!(history(Compact::Never, None), None);
     assert_eq!(history(Compact::Auto, Some(50_000)), Some(50_000));
+}
+
+fn clients(client: Plane) -> Transport {
+    let peer = Plane::Plain;
+    Transport { client, peer }
+}
+
+#[test]
+fn the_next_rung_of_the_transport_follows_from_the_one_that_is_proven() {
+    let (plain, both, tls) = (Plane::Plain, Plane::Both, Plane::Tls);
+    for (runs, before, asked, expected) in [
+        // Every member has reached it: one rung at a time, in both directions.
+        (plain, None, tls, both),
+        (both, None, tls, tls),
+        (tls, None, plain, both),
+        (both, None, plain, plain),
+        (both, None, both, both),
+        // Others are still on their way: nothing further, and back to where they are.
+        (both, Some(plain), tls, both),
+        (both, Some(plain), plain, plain),
+        (both, Some(tls), plain, both),
+        (both, Some(tls), tls, tls),
+        (tls, Some(both), plain, both),
+        (plain, Some(both), tls, both),
+    ] {
+        let everywhere = before.is_none();
+        let latched = Latched {
+            transport: Some(clients(runs)),
+            transport_before: before.map(clients),
+            ..proven("3.6.16", everywhere)
+        };
+        let mut intent = asking("3.6.16", false);
+        intent.tls.transport = clients(asked);
+        intent.tls.live_switch = true;
+        let target = decide_target(&intent, &latched);
+        let next = target.intent.tls.transport.client;
+        assert_eq!(next, expected, "{runs:?} and {before:?} to {asked:?}");
+        assert_eq!(target.runs, clients(runs));
+    }
+}
+
+/// Nor where a release cannot be reached, which leaves everything as it is.
+#[test]
+fn without_consent_or_while_a_release_is_refused_no_rung_is_next() {
+    let latched = Latched {
+        transport: Some(clients(Plane::Plain)),
+        ..proven("3.5.35", true)
+    };
+    for (version, live_switch) in [("3.5.35", false), ("3.7.3", true)] {
+        let mut intent = asking(version, false);
+        intent.tls.transport = clients(Plane::Tls);
+        intent.tls.live_switch = live_switch;
+        let target = decide_target(&intent, &latched);
+        assert_eq!(target.intent.tls.transport, clients(Plane::Plain));
+    }
 }

@@ -485,6 +485,7 @@ fn no_template_is_rendered_with_other_schemes_than_the_members_have() {
         let mut shape = shape.clone();
         shape.template = template;
         let target = observed.cluster.target.as_mut().unwrap();
+        target.runs = Transport::default();
         target.intent.tls.transport = Transport::default();
         let checked = check(&observed, &Step::ApplyObjects(shape));
         assert_eq!(checked, Err(Violation::Transport), "{template:?}");

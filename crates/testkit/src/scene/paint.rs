@@ -187,6 +187,8 @@ impl Scene {
             cluster_id: self.formed.then_some(CLUSTER),
             resumed: self.resumed,
             transport: None,
+            transport_before: None,
+            switches: 0,
             replicas: self.replicas,
             proven: self.formed.then(|| Proven {
                 template: templates.proven.clone(),

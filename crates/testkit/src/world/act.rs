@@ -290,13 +290,21 @@ impl World {
             target.map_or_else(Template::default, |target| {
                 let edit = target.intent.restarted_at.as_ref();
                 let edit = edit.and_then(|edit| edit.parse().ok()).unwrap_or(0);
+                let rendered = target.rendered(shape.template);
+                let transport = rendered.tls.transport;
+                let same = transport == target.intent.tls.transport;
+                let other = || manifests::template_hash(&rendered);
                 Template {
-                    hash: target.template.clone(),
+                    hash: if same {
+                        target.template.clone()
+                    } else {
+                        other()
+                    },
                     minor: target.intent.version.minor,
-                    bad: self.bad_edits.contains(&edit),
+                    bad: self.bad_edits.contains(&edit) || self.bad_transports.contains(&transport),
                     rejected: self.rejected_edits.contains(&edit),
                     ungated: false,
-                    transport: target.intent.tls.transport,
+                    transport,
                     fence: None,
                     floors: std::collections::BTreeMap::new(),
                 }

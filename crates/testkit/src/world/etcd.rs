@@ -120,6 +120,7 @@ impl World {
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             pod.container = Container::Etcd(process);
         }
+        self.note_transport(ordinal);
     }
 
     /// etcd bootstraps a cluster.

@@ -52,6 +52,7 @@ pub(crate) fn target_of(intent: &ClusterIntent, latched: &Latched) -> Target {
         proven: latched.proven.clone(),
         cluster_id: latched.cluster_id.map(|_| 1),
         transport: latched.transport,
+        transport_before: latched.transport_before,
         ..Latched::default()
     };
     TARGETS.with_borrow_mut(|known| {
@@ -159,6 +160,7 @@ impl World {
         intent.storage.when_stopped = self.object.when_stopped;
         intent.storage.when_scaled = self.object.when_scaled;
         intent.tls.transport = self.asked_transport();
+        intent.tls.live_switch = self.object.live_switch;
         self.upkeep_intent(&mut intent);
         intent
     }

@@ -42,6 +42,14 @@ impl World {
         self.object.revision += 1;
     }
 
+    /// Another transport is asked for, of members that run.
+    pub fn switch(&mut self, to: api::Transport) {
+        self.object.transport = Some(to);
+        self.object.live_switch = true;
+        self.object.generation += 1;
+        self.object.revision += 1;
+    }
+
     /// A user asks for larger volumes.
     pub fn enlarge(&mut self, storage: u64) {
         self.object.storage = storage;

@@ -2,6 +2,7 @@
 //! listed under, and trusts the authority that issued their certificates; it reads what it trusts once, when it starts.
 
 use api::certificates::Record;
+use api::names::Scheme;
 use api::{Plane, Transport, names};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -37,9 +38,34 @@ impl Secrets {
 impl World {
     pub(super) fn asked_transport(&self) -> Transport {
         let plane = Plane::from_switch(self.object.tls);
-        Transport {
+        let both = Transport {
             client: plane,
             peer: plane,
+        };
+        self.object.transport.unwrap_or(both)
+    }
+
+    /// A client that is not told anything finds a scheme that every member serves.
+    pub(super) fn check_schemes(&mut self) {
+        let live: Vec<Plane> = self.live().filter_map(|(n, _)| self.client_of(n)).collect();
+        let serves = |scheme: Scheme| live.iter().all(|plane| plane.served().contains(&scheme));
+        if !serves(Scheme::Http) && !serves(Scheme::Https) {
+            self.violate("no scheme is served by every member");
+        }
+    }
+
+    fn client_of(&self, ordinal: u32) -> Option<Plane> {
+        let pod = self.pods.get(&ordinal)?;
+        Some(pod.template.transport.client)
+    }
+
+    /// The agent notes how etcd is started.
+    pub(super) fn note_transport(&mut self, ordinal: u32) {
+        let pod = self.pods.get(&ordinal);
+        let transport = pod.map(|pod| pod.template.transport).unwrap_or_default();
+        let claim = self.claims.get_mut(&ordinal);
+        if let Some(identity) = claim.and_then(|claim| claim.volume.identity.as_mut()) {
+            identity.transport = (!transport.is_plain()).then(|| transport.to_string());
         }
     }
 
@@ -72,7 +98,7 @@ impl World {
 
     pub(super) fn read_trust(&self, ordinal: u32) -> String {
         let pod = self.pods.get(&ordinal);
-        let tls = pod.is_some_and(|pod| pod.template.transport.peer == Plane::Tls);
+        let tls = pod.is_some_and(|pod| !pod.template.transport.peer.is_plain());
         let record = self.certificates.members.as_ref().filter(|_| tls);
         record.map_or_else(String::new, |record| record.authorities.clone())
     }

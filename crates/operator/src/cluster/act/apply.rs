@@ -71,7 +71,8 @@ pub(super) fn build(
     shape: &Shape,
     ctx: &Context,
 ) -> Result<Vec<Object>, Outcome> {
-    let built = manifests::build_objects(&owner(cluster), &target.intent, shape, &ctx.agent_image);
+    let intent = target.rendered(shape.template);
+    let built = manifests::build_objects(&owner(cluster), &intent, shape, &ctx.agent_image);
     built.map_err(|error| Outcome::Failed(format!("the objects cannot be rendered: {error}")))
 }
 

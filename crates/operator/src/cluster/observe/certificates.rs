@@ -17,7 +17,7 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     if tls {
         vault::refresh(cluster, observed.now, ctx).await;
     }
-    if !tls && observed.transport().is_plain() {
+    if !observed.has_tls() {
         return;
     }
     let Some(target) = &observed.cluster.target else {

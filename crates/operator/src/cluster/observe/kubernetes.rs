@@ -137,7 +137,7 @@ pub(super) fn stamp(
 ) -> Option<String> {
     let (namespace, name) = place(cluster);
     let (generation, template) = (cluster.metadata.generation, &target.template);
-    let mut stamp = format!("{generation:?} {template} {shape:?}");
+    let mut stamp = format!("{generation:?} {template} {} {shape:?}", target.runs);
     for (kind, object) in manifests::list_objects(&name, &target.intent, shape) {
         stamp.push(' ');
         stamp.push_str(&live_version(ctx, &namespace, kind, &object)?);
@@ -353,7 +353,7 @@ pub(crate) fn targets(cluster: &EtcdCluster, ctx: &Context) -> BTreeMap<u32, Dia
         };
         let security = match transport(&pod).client {
             Plane::Plain => Security::Plain,
-            Plane::Tls => Security::Tls {
+            Plane::Both | Plane::Tls => Security::Tls {
                 credentials: Arc::clone(credentials.as_ref()?),
                 name: names::member_host(&name, &namespace, ordinal),
             },

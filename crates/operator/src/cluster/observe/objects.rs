@@ -49,7 +49,8 @@ fn compare(
     if known.is_some_and(|stamp| ctx.found_right.knows(&uid, stamp)) {
         return Ok(Vec::new());
     }
-    let built = manifests::build_objects(&owner(cluster), &target.intent, shape, &ctx.agent_image);
+    let intent = target.rendered(shape.template);
+    let built = manifests::build_objects(&owner(cluster), &intent, shape, &ctx.agent_image);
     let (namespace, _) = place(cluster);
     let (now, mut wishes) = (observed.now, Vec::new());
     for object in built.map_err(Error::Render)? {

@@ -280,7 +280,8 @@ fn tried(observed: &Observed) -> String {
     let name = trial.map_or("", |trial| trial.member.as_str());
     let pod = trial.and_then(|trial| pod_of(observed, trial));
     let what = pod.map_or_else(|| "has no pod".to_owned(), |(_, pod)| describe(pod));
-    format!("{name} tries the new template first and {what}")
+    let switch = observed.describe_switch();
+    format!("{name} tries the new template first{switch} and {what}")
 }
 
 fn wait(rollout: &Rollout<'_>, why: &str, requeue: Duration) -> Decision {
@@ -298,7 +299,8 @@ fn progress(observed: &Observed, list: &MemberList, why: &str) -> String {
         pod.is_some_and(|pod| pod.template == template && !pod.terminating)
     });
     let (done, all) = (done.count(), list.members.len());
-    format!("{done} of {all} members are up to date: {why}")
+    let switch = observed.describe_switch();
+    format!("{done} of {all} members are up to date{switch}: {why}")
 }
 
 /// Records what is proven, where that is something else, and the trial, or that there is none.
@@ -308,7 +310,10 @@ pub(super) fn latch(
     trial: Option<TrialIntent>,
     why: &str,
 ) -> Decision {
-    let old = &observed.cluster.latched;
+    let old = match &proven {
+        Some(new) => prove_transport(observed, new),
+        None => observed.cluster.latched.clone(),
+    };
     let proven = proven.or_else(|| old.proven.clone());
     // A member that runs writes its own entries, and so does one that tries.
     let target = observed.cluster.target.as_ref().filter(|_| trial.is_some());
@@ -327,7 +332,17 @@ pub(super) fn latch(
             .log_line
             .map(|minor| writes.map_or(minor, |writes| minor.min(writes))),
         proven,
-        ..old.clone().with_trial(trial)
+        ..old.with_trial(trial)
     };
     Decision::act(Step::Latch(latched), Reason::RollingOut, why)
+}
+
+/// What is proven has a transport, which is in force from now on; once every member has it, none is left on another.
+fn prove_transport(observed: &Observed, new: &Proven) -> Latched {
+    let old = observed.cluster.latched.clone();
+    let mut latched = old.with_transport(observed.transport_of(&new.template));
+    if new.everywhere {
+        latched.transport_before = None;
+    }
+    latched
 }

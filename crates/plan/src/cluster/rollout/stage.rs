@@ -24,8 +24,8 @@ pub(super) enum Stage<'a> {
     DataUpgrading,
     /// The trial is over.
     TrialEnded(Ended),
-    /// Before another minor version is begun, a member that is neither on the proven template nor on the target is restarted
-    /// on the proven one.
+    /// Before another minor version or transport is begun, a member that is neither on the proven template nor on the target is
+    /// restarted on the proven one.
     AstrayMember(Turn),
     /// The trial, until its pod was recreated.
     TrialPending(Pending),
@@ -110,7 +110,7 @@ pub(super) fn stage<'a>(rollout: &Rollout<'a>) -> Option<Stage<'a>> {
     if versions::is_unfinished(observed, list, proven) {
         return Some(Stage::DataUpgrading);
     }
-    // Before another minor version is prepared: at most two of them run at once.
+    // Before another minor version or transport is prepared: at most two of them run at once.
     if let Some(turn) = astray(rollout) {
         return Some(Stage::AstrayMember(turn));
     }
@@ -214,9 +214,10 @@ fn upgraded<'a>(rollout: &Rollout<'a>) -> Option<Stage<'a>> {
 /// Only while the StatefulSet holds the proven template, and no member is on the way already.
 fn astray(rollout: &Rollout<'_>) -> Option<Turn> {
     let proven = rollout.proven;
-    let next_minor = proven.everywhere && rollout.version.minor != proven.version.minor;
+    let other = rollout.version.minor != proven.version.minor || rollout.observed.is_switching();
+    let next = proven.everywhere && other;
     let held = rollout.is_in_the_set(&proven.template) && rollout.trial.is_none();
-    if !next_minor || !held {
+    if !next || !held {
         return None;
     }
     let mut astray = candidates(rollout.observed, rollout.list, &proven.template);
