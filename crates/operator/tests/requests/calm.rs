@@ -101,7 +101,7 @@ async fn a_status_that_is_refused_as_outdated_is_not_written_over_and_over() {
     };
     let mut refused = 0;
     for _ in 0..50 {
-        refused += u32::from(report(&cluster).await);
+        refused += u32::from(Box::pin(report(&cluster)).await);
     }
     assert!(refused <= 4, "{refused}");
     assert_eq!(
@@ -110,7 +110,7 @@ async fn a_status_that_is_refused_as_outdated_is_not_written_over_and_over() {
     );
     // The watch brought another one: at once.
     cluster.metadata.resource_version = Some("8".into());
-    assert!(report(&cluster).await);
+    assert!(Box::pin(report(&cluster)).await);
 }
 
 fn unreadable() -> InvalidObject {
