@@ -67,6 +67,14 @@ pub(crate) fn receive(args: &Gate, start: &Start, stop: &dyn Fn() -> bool) -> Re
     Ok(())
 }
 
+/// Whether etcd has a log by now. It writes the first file of it once the others have answered who they are, and
+/// follows the leader from there on.
+pub(crate) fn has_joined(volume: &Path) -> bool {
+    let files = fs::read_dir(volume::member(volume, Place::Data).join("wal"));
+    let is_log = |file: fs::DirEntry| file.path().extension().is_some_and(|of| of == "wal");
+    files.is_ok_and(|mut files| files.any(|file| file.is_ok_and(is_log)))
+}
+
 /// Bytes of the leader's data that have come so far: what etcd writes into `member/snap` while it receives a snapshot, and
 /// the database. The log does not count, for its files are as long as they will be from the start.
 pub(crate) fn received(volume: &Path) -> u64 {

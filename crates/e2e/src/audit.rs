@@ -1,12 +1,18 @@
 //! What the operator writes, as the API server's audit log has it. Only the local cluster keeps one, beside its kubeconfig
 //! (`crates/xtask/src/cluster/addons/audit.yaml`): every write of the operator's account, but for its lease.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
+
+use crate::stage::Stage;
+use crate::story::tell;
+use crate::wait::stays;
 
 /// The log.
 #[derive(Clone, Debug)]
@@ -47,6 +53,30 @@ impl Audit {
         writes.sort_by_key(|write| write.at);
         Ok(writes)
     }
+}
+
+/// Writes that a condition which says something new, and its event, may take.
+const FEW: usize = 3;
+
+/// [`stays`], and the operator has settled meanwhile: what waits for a person is no reason to write.
+pub async fn settled<F>(
+    stage: &Stage,
+    what: impl Display,
+    time: Duration,
+    ask: impl FnMut() -> F,
+) -> Result<()>
+where
+    F: Future<Output = Result<bool>>,
+{
+    let since = Timestamp::now();
+    stays(what, time, ask).await?;
+    let Some(audit) = Audit::find() else {
+        return Ok(());
+    };
+    let writes = audit.writes(&stage.namespace, since)?;
+    tell(&format!("{} writes in {time:?}", writes.len()));
+    ensure!(writes.len() <= FEW, "not settled: {writes:?}");
+    Ok(())
 }
 
 /// A line that is only half written yet is read next time.

@@ -21,7 +21,7 @@ mod volumes;
 mod wait;
 mod witness;
 
-pub use audit::{Audit, Write};
+pub use audit::{Audit, Write, settled};
 pub use cluster::Cluster;
 pub use commands::{Answer, Commands};
 pub use fixtures::{document, documents};

@@ -26,11 +26,24 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Receives the data of the leader while the port goes on being served: who asks is told how much has come.
+///
+/// Invariant: bytes are told once the member has joined. Until then it may still ask the others who they are, and the wait is
+/// reported as granted, so that no member is added or removed under it
+/// (`a_first_run_that_still_asks_the_others_reports_as_the_wait_that_was_granted`).
 pub(super) fn receive_serving(args: &Gate, start: &Start, held: &Held, stop: &Stop) -> Result<()> {
+    let asking = render_with(
+        &held.report,
+        "joining: etcd asks the other members who they are",
+    )?;
     thread::scope(|scope| {
         let worker = scope.spawn(|| receive::receive(args, start, &|| stop.is_asked()));
         let mut looked: Option<(Instant, Arc<Answers>)> = None;
         while !worker.is_finished() {
+            if looked.is_none() && !receive::has_joined(&args.volume) {
+                held.server.serve(&asking);
+                thread::sleep(TICK);
+                continue;
+            }
             let fresh = looked.take_if(|(at, _)| at.elapsed() < LOOK);
             let (at, answers) = match fresh {
                 Some(looked) => looked,

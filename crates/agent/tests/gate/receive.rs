@@ -1,6 +1,6 @@
 //! The first run of a member that joins.
 
-use std::{fs, path::Path};
+use std::{fs, net::TcpListener, path::Path};
 
 use gate::{Action, State};
 use serde_json::json;
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     alone::{SHELL, script},
     etcd::{Member, binaries},
-    support::{Pod, await_some, get},
+    support::{Pod, await_some, free_port, get},
 };
 
 /// So many entries, and etcd sends a member that joins a snapshot (3.6 and later).
@@ -70,7 +70,7 @@ fn the_first_run_tells_how_much_it_has_received() {
     let go_on = pod.path("go-on");
     // As etcd does: a snapshot comes under another name, and is renamed when it is complete.
     let line = format!(
-        "mkdir -p {0}; printf 12345 > {0}/tmp1; until test -e {1}; do sleep 0.05; done; \
+        "mkdir -p {0} {0}/../wal; touch {0}/../wal/0.wal; printf 12345 > {0}/tmp1; until test -e {1}; do sleep 0.05; done; \
          printf 67890 >> {0}/tmp1; mv {0}/tmp1 {0}/1.snap.db; exec sleep 60",
         snap.display(),
         go_on.display()
@@ -92,6 +92,39 @@ fn the_first_run_tells_how_much_it_has_received() {
     assert_eq!(get(pod.port, "/readyz").unwrap().0, 503);
     fs::write(go_on, "").unwrap();
     await_bytes(10);
+}
+
+/// It opens its database, and then asks the others who they are: a member that is added before they have answered ends it
+/// ("member count is unequal"), and its ID is spent.
+#[test]
+fn a_first_run_that_still_asks_the_others_reports_as_the_wait_that_was_granted() {
+    for etcd in binaries() {
+        let member = Member::new(&etcd, "m1");
+        let _agent = member.start();
+        let waits = member.pod.await_state(State::Empty);
+        // It is connected to, and never answers.
+        let peer = free_port();
+        let silent = TcpListener::bind(("127.0.0.1", peer)).unwrap();
+        let initial_cluster = format!("m0=http://127.0.0.1:{peer},{}", member.initial_cluster());
+        let join = Action::Join {
+            token: member.pod.token(),
+            initial_cluster,
+            member_id: "a1".into(),
+            cluster_id: "b1".into(),
+            discard: false,
+        };
+        member.pod.grant(&waits.nonce, join);
+        let _asked = silent.accept().unwrap();
+        let database = member.data().join("member/snap/db");
+        await_some("a database", || fs::metadata(&database).ok());
+        let report = member.pod.report().unwrap();
+        assert_eq!(report.received_bytes, None, "{report:?}");
+        assert_eq!((&report.nonce, report.state), (&waits.nonce, State::Empty));
+        assert!(
+            report.detail.contains("asks the other members"),
+            "{report:?}"
+        );
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Cluster, MINUTE, Played, Stage, comes_true, database, skipped, stays, story, tell, until,
+    Cluster, MINUTE, Played, Stage, comes_true, database, settled, skipped, story, tell, until,
 };
 use etcd::Consistency;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
@@ -85,9 +85,12 @@ fn where_no_majority_agrees_nothing_is_touched_until_a_user_decides() -> Played 
             Ok(reason == "DataInconsistent" && available == "False")
         })
         .await?;
-        stays("no member is touched", Duration::from_secs(10), || async {
-            Ok(ids(&cluster).await? == before)
-        })
+        settled(
+            &stage,
+            "no member is touched",
+            Duration::from_secs(10),
+            || async { Ok(ids(&cluster).await? == before) },
+        )
         .await?;
         decide(&cluster, &before, (&leader, others.first().copied())).await?;
         let took = until("both are other members", MINUTE * 3, || async {

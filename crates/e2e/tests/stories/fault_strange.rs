@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::names;
-use e2e::{Cluster, MINUTE, Played, Stage, comes_true, stays, story, until};
+use e2e::{Cluster, MINUTE, Played, Stage, comes_true, settled, story, until};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
@@ -28,7 +28,7 @@ fn a_member_that_was_added_by_hand_is_reported_and_left_alone() -> Played {
         ];
         cluster.complains("Degraded", &words).await?;
         ensure!(cluster.condition("Available").await?.status == "True");
-        stays("the stranger is listed", SOME_LOOKS, || async {
+        settled(&stage, "the stranger is listed", SOME_LOOKS, || async {
             is_listed(&cluster, stranger).await
         })
         .await?;
@@ -69,7 +69,7 @@ fn two_clusters_under_one_name_freeze_until_a_user_decides() -> Played {
         // Of edits that would end members nothing comes now.
         cluster.resize(1).await?;
         let before = uids(&cluster).await?;
-        stays("nothing is touched", SOME_LOOKS, || async {
+        settled(&stage, "nothing is touched", SOME_LOOKS, || async {
             cluster.put("frozen", "and yet it serves").await?;
             Ok(uids(&cluster).await? == before)
         })
@@ -95,7 +95,7 @@ fn where_nothing_is_left_nothing_begins_before_a_user_says_so() -> Played {
         cluster.kill(&pod).await?;
         let words = ["no data is left", "its volume is empty"];
         cluster.complains("Degraded", &words).await?;
-        stays("no other cluster begins", SOME_LOOKS, || async {
+        settled(&stage, "no other cluster begins", SOME_LOOKS, || async {
             let status = cluster.status().await?;
             Ok(status.cluster_id == id && cluster.any_member().await.is_err())
         })

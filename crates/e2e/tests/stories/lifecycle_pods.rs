@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Stage, Witness, check_truth, comes_true, stays, story,
+    Cluster, LIMIT, Load, MINUTE, Played, Stage, Witness, check_truth, comes_true, settled, story,
     tell, until,
 };
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, Probe};
@@ -164,7 +164,8 @@ fn a_flag_that_etcd_does_not_know_stops_at_the_first_member_and_can_be_taken_bac
                 .filter(|(name, pod)| before.get(*name).is_some_and(|old| old.uid() == pod.uid()));
             Ok(same.count() == 2)
         };
-        stays(
+        settled(
+            &stage,
             "two pods are what they were",
             Duration::from_secs(10),
             others,
@@ -227,9 +228,12 @@ fn a_container_for_debugging_joins_every_pod_and_restarts_none() -> Played {
         let off = r#"{"spec":{"debug":null}}"#;
         stage.commands.patch("c", off).await?.accepted()?;
         cluster.ready().await?;
-        stays("no member is restarted", Duration::from_secs(5), || async {
-            Ok(restarts(&cluster.pods().await?) == before)
-        })
+        settled(
+            &stage,
+            "no member is restarted",
+            Duration::from_secs(5),
+            || async { Ok(restarts(&cluster.pods().await?) == before) },
+        )
         .await?;
         load.finish().await?.assert_gap(LIMIT)
     })

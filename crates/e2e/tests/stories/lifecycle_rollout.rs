@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::v1alpha1::status::Phase;
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Stage, Violated, Witness, check_truth, comes_true, stays,
-    story, tell, until,
+    Cluster, LIMIT, Load, MINUTE, Played, Stage, Violated, Witness, check_truth, comes_true,
+    settled, story, tell, until,
 };
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -65,7 +65,8 @@ fn an_image_that_does_not_exist_costs_one_member_and_can_be_taken_back() -> Play
         let stuck = one_is_disturbed(&cluster, &before).await?;
         ensure!(words.contains(&stuck), "{stuck} is not named: {words}");
         // It stays with this one.
-        stays(
+        settled(
+            &stage,
             "only one pod is disturbed",
             Duration::from_secs(10),
             || async { Ok(one_is_disturbed(&cluster, &before).await? == stuck) },
@@ -130,7 +131,8 @@ fn a_restart_that_is_asked_for_replaces_every_pod_and_nothing_else() -> Played {
         cluster
             .annotate(restart, Some("2026-11-15T12:00:00Z"))
             .await?;
-        stays(
+        settled(
+            &stage,
             "no member is restarted",
             Duration::from_secs(10),
             || async { Ok(uids(&cluster.pods().await?) == uids(&before)) },
@@ -156,9 +158,12 @@ fn a_paused_cluster_is_left_alone_until_it_is_unpaused() -> Played {
             Ok(true)
         })
         .await?;
-        stays("nothing is done", Duration::from_secs(10), || async {
-            Ok(cluster.pods().await?.len() == 1)
-        })
+        settled(
+            &stage,
+            "nothing is done",
+            Duration::from_secs(10),
+            || async { Ok(cluster.pods().await?.len() == 1) },
+        )
         .await?;
         cluster.annotate(pause, None).await?;
         cluster.ready_within(MINUTE * 2).await?;

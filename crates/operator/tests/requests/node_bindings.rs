@@ -85,7 +85,12 @@ async fn look(pages: Option<Vec<Value>>) -> (Option<NodeBinding>, Vec<String>) {
     ));
     let observed = observe(&cluster, &ctx).await.unwrap();
     let asked = asked.lock().unwrap().clone();
-    (observed.node_bindings.get(&0).cloned(), asked)
+    let mut binding = observed.node_bindings.get(&0).cloned();
+    // Its first look is the first that saw the node gone.
+    if let Some(binding) = &mut binding {
+        assert_eq!(binding.gone_since.take(), Some(observed.now));
+    }
+    (binding, asked)
 }
 
 fn gone(elsewhere: Option<bool>) -> NodeBinding {
