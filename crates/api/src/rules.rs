@@ -74,7 +74,8 @@ const TABLES: &[&[CelRule]] = &[
     access::RULES,
     maintenance::RULES,
     recovery::RULES,
-    security::SWITCHES,
+    security::CLIENTS,
+    security::PEERS,
     security::RULES,
 ];
 

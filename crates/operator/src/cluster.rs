@@ -152,6 +152,7 @@ fn log(decision: &Decision, outcome: &Outcome) {
             | Step::Latch(_)
             | Step::Grant { .. }
             | Step::AddLearner { .. }
+            | Step::UpdatePeer { .. }
             | Step::Promote { .. }
             | Step::RestartPod { .. }
             | Step::MoveLeader { .. }
@@ -198,6 +199,7 @@ fn name(step: &Step) -> &'static str {
         Step::Latch(_) => "Latch",
         Step::Grant { .. } => "Grant",
         Step::AddLearner { .. } => "AddLearner",
+        Step::UpdatePeer { .. } => "UpdatePeer",
         Step::Promote { .. } => "Promote",
         Step::RemoveMember { .. } => "RemoveMember",
         Step::RestartPod { .. } => "RestartPod",

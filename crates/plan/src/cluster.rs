@@ -15,6 +15,7 @@ mod join;
 mod lost;
 pub(crate) mod maintain;
 mod membership;
+mod peers;
 mod recall;
 mod recover;
 mod remind;

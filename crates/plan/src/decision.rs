@@ -46,6 +46,15 @@ pub enum Step {
         /// Where the others will reach it.
         peer_url: String,
     },
+    /// Have the others reach a voter under other URLs.
+    UpdatePeer {
+        /// Its ID.
+        id: u64,
+        /// Ordinal of its pod.
+        ordinal: u32,
+        /// All of its URLs from now on.
+        peer_urls: Vec<String>,
+    },
     /// Let a learner vote.
     Promote {
         /// Its ID.

@@ -125,6 +125,9 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             Reason::MemberPromoted,
             format!("promoted {} ({id:x}) to voter", name(ordinal)),
         ),
+        Step::UpdatePeer {
+            ordinal, peer_urls, ..
+        } => (Reason::RollingOut, updated(&name(ordinal), peer_urls)),
         Step::RemoveMember { ordinal, id, .. } => {
             (Reason::MemberRemoved, lost(observed, *ordinal, *id))
         }
@@ -132,12 +135,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             (Reason::MemberRemoved, removed(observed, *ordinal, *id))
         }
         Step::Grant { ordinal, grant, .. } => {
-            let what = match grant.action {
-                gate::Action::Bootstrap { .. } => "bootstraps the cluster",
-                gate::Action::Join { .. } => "starts as a learner",
-                gate::Action::Resume { .. } => "resumes on its retained data",
-                gate::Action::Recover { .. } => "starts a new cluster from its data",
-            };
+            let what = granted(&grant.action);
             (Reason::MemberAdmitted, format!("{} {what}", name(ordinal)))
         }
         Step::RestartPod { ordinal, uid } => return Some(restarted(observed, *ordinal, uid)),
@@ -175,6 +173,23 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         message,
         warning: false,
     })
+}
+
+fn updated(name: &str, urls: &[String]) -> String {
+    format!(
+        "{name} is listed for the other members as {}",
+        urls.join(", ")
+    )
+}
+
+/// What a pod was let through for.
+fn granted(action: &gate::Action) -> &'static str {
+    match action {
+        gate::Action::Bootstrap { .. } => "bootstraps the cluster",
+        gate::Action::Join { .. } => "starts as a learner",
+        gate::Action::Resume { .. } => "resumes on its retained data",
+        gate::Action::Recover { .. } => "starts a new cluster from its data",
+    }
 }
 
 /// Who was removed, and what it had lost.

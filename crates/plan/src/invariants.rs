@@ -118,10 +118,11 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
                 grant.nonce == report.nonce && *pod_uid == pod.uid,
                 Violation::NotThisWait,
             )?;
-            certificates::check_grant(observed, pod)?;
+            certificates::check_grant(observed, *ordinal, pod)?;
             check_grant(observed, (*ordinal, pod), &grant.action)
         }
         Step::AddLearner { ordinal, peer_url } => check_add(observed, *ordinal, peer_url),
+        Step::UpdatePeer { .. } => certificates::check_update(observed, step),
         Step::Promote { id, .. } => check_promote(observed, *id),
         Step::RestartPod { ordinal, uid } => change::check_restart(observed, *ordinal, uid),
         Step::Downgrade { to } => change::check_downgrade(observed, *to),

@@ -13,6 +13,7 @@ mod memory;
 mod missing;
 mod node_binding;
 mod objects;
+mod peers;
 mod pod;
 mod recorded;
 mod recreated;
@@ -49,6 +50,7 @@ pub(crate) use leaving::NO_MEMBER;
 pub(crate) use missing::Missing;
 pub use node_binding::{NodeBinding, NodeState};
 pub use objects::Objects;
+pub(crate) use peers::{describe_schemes, schemes_of};
 pub(crate) use recorded::Recorded;
 pub use recreated::Recreated;
 pub(crate) use recreated::Restarts;
@@ -360,12 +362,6 @@ pub fn quorum(voters: usize) -> usize {
 }
 
 impl Observed {
-    /// Peer URL of an ordinal.
-    pub fn peer_url(&self, ordinal: u32) -> String {
-        let scheme = self.transport().peer.scheme();
-        names::peer_url(scheme, &self.cluster.name, &self.cluster.namespace, ordinal)
-    }
-
     /// Name of the member of an ordinal.
     pub fn member_name(&self, ordinal: u32) -> String {
         names::member(&self.cluster.name, ordinal)

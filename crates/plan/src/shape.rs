@@ -135,7 +135,10 @@ fn is_being_tried(observed: &Observed) -> bool {
         .is_some_and(|n| pod.is_some_and(|p| p.terminating) && !observed.is_on_a_live_node(n));
     // Where there is no other pod, no other can start on it; and the data of a single member follows it at once.
     let tries = is_alone(observed) || (!made && !stuck);
-    trial.template == target.template && untried && readable && tries
+    // It may stay where it is though the member list cannot be had for a moment.
+    let held = observed.objects.template.as_ref() == Some(&target.template);
+    let found = held || is_alone(observed) || observed.may_listen();
+    trial.template == target.template && untried && readable && tries && found
 }
 
 /// As many pods as the spec asks for, and one for everything that already has a vote, or, while the member list is not

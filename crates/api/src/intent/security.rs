@@ -65,8 +65,7 @@ impl TlsIntent {
         };
         Transport {
             client: plane(self.transport.client, runs.client),
-            // Of peers this release does not switch it.
-            peer: runs.peer,
+            peer: plane(self.transport.peer, runs.peer),
         }
     }
 }
@@ -155,10 +154,13 @@ mod tests {
     fn members_that_run_are_switched_only_where_the_owner_says_so() {
         let goal = |tls: &str, client| {
             let security = serde_json::from_str(&format!(r#"{{"tls":{tls}}}"#)).unwrap();
-            let peer = Plane::Plain;
-            parse(Some(&security))
-                .goal(Transport { client, peer })
-                .client
+            let peer = Plane::Tls;
+            let goal = parse(Some(&security)).goal(Transport { client, peer });
+            // Each plane for itself.
+            let off = tls.contains("false,") || tls.contains("false}");
+            let off = off && tls.contains("enabled") && tls.contains("\"liveSwitch\":true");
+            assert_eq!(goal.peer == Plane::Plain, off, "{tls}");
+            goal.client
         };
         let (plain, both, tls) = (Plane::Plain, Plane::Both, Plane::Tls);
         for (written, runs, expected) in [

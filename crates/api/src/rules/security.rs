@@ -47,41 +47,57 @@ macro_rules! lives {
     };
 }
 
-/// Members that run are switched by a field of its own only. What was stored stays valid, whatever its members run; and what
-/// they run can be written again.
-const SWITCHED_ON: CelRule = always(
-        &[],
-        concat!(
-            "!", on!("self.spec", "clientTLSEnabled"), " || ", on!("oldSelf.spec", "clientTLSEnabled"),
-            " || ", runs!("client"), " != 'Plain' || ", lives!()
-        ),
-        "TLS for clients is switched on in an EtcdCluster that exists only with security.tls.liveSwitch: true, which restarts every member twice, one after the other, while clients are served; plaintextClients: Accept keeps serving those without TLS. Add it, or leave clientTLSEnabled and security.tls.enabled as they were",
-    )
-    .at(".spec.security.tls");
+/// Members that run are switched by a field of its own only, in both directions. What was stored stays valid, whatever its
+/// members run; and what they run can be written again.
+macro_rules! switched {
+    ($field:literal, $plane:literal, $whose:literal, $more:literal) => {
+        [
+            always(
+                &[],
+                concat!(
+                    "!",
+                    on!("self.spec", $field),
+                    " || ",
+                    on!("oldSelf.spec", $field),
+                    " || ",
+                    runs!($plane),
+                    " != 'Plain' || ",
+                    lives!()
+                ),
+                concat!(
+                    "TLS ", $whose, " is switched on in an EtcdCluster that exists only with security.tls.liveSwitch: true, which restarts every member twice, one after the other, while clients are served",
+                    $more, ". Add it, or leave ", $field, " and security.tls.enabled as they were"
+                ),
+            )
+            .at(".spec.security.tls"),
+            always(
+                &[],
+                concat!(
+                    on!("self.spec", $field),
+                    " || !",
+                    on!("oldSelf.spec", $field),
+                    " || ",
+                    runs!($plane),
+                    " == 'Plain' || ",
+                    lives!()
+                ),
+                concat!(
+                    "TLS ", $whose, " is switched off in an EtcdCluster that exists only with security.tls.liveSwitch: true beside enabled: false, or beside ",
+                    $field, ": false: that restarts every member twice, one after the other, while clients are served. Write that, or leave security.tls as it was"
+                ),
+            )
+            .at(".spec.security.tls"),
+        ]
+    };
+}
 
-/// The same in the other direction.
-const SWITCHED_OFF: CelRule = always(
-        &[],
-        concat!(
-            on!("self.spec", "clientTLSEnabled"), " || !", on!("oldSelf.spec", "clientTLSEnabled"),
-            " || ", runs!("client"), " == 'Plain' || ", lives!()
-        ),
-        "TLS for clients is switched off in an EtcdCluster that exists only with security.tls.liveSwitch: true beside enabled: false, or beside clientTLSEnabled: false: that restarts every member twice, one after the other, while clients are served. Write that, or leave security.tls as it was",
-    )
-    .at(".spec.security.tls");
-
-/// TLS between members cannot be switched on for a cluster that exists.
-const PEERS_NOT_SWITCHED: CelRule = always(
-    &[],
-    concat!(
-        "!", on!("self.spec", "peerTLSEnabled"), " || ", on!("oldSelf.spec", "peerTLSEnabled"),
-        " || ", runs!("peer"), " == 'Tls'"
-    ),
-    "TLS between members cannot be switched on for an EtcdCluster that exists, by this release: write peerTLSEnabled: false",
-)
-.at(".spec.security.tls");
-
-pub(super) const SWITCHES: &[CelRule] = &[SWITCHED_ON, SWITCHED_OFF, PEERS_NOT_SWITCHED];
+pub(super) const CLIENTS: &[CelRule] = &switched!(
+    "clientTLSEnabled",
+    "client",
+    "for clients",
+    "; plaintextClients: Accept keeps serving those without TLS"
+);
+pub(super) const PEERS: &[CelRule] = &switched!("peerTLSEnabled", "peer", "between members", "");
 
 pub(super) const RULES: &[CelRule] = &[
     always(

@@ -104,21 +104,23 @@ fn tls_of_a_cluster_that_has_formed_is_switched_by_a_field_of_its_own_only() -> 
         formed(&stage, json!({"version": "v3.6.16"})).await?;
         let tls = |tls: Value| json!({"security": {"tls": tls}});
         let clients = json!({"clientTLSEnabled": true, "peerTLSEnabled": false});
+        let peers = json!({"enabled": true, "clientTLSEnabled": false, "peerTLSEnabled": true});
         let on = |live: Value| json!({"clientTLSEnabled": true, "peerTLSEnabled": false, "liveSwitch": live});
         let edits: Vec<Edit> = vec![
             (tls(json!({"enabled": false})), &[]),
             (
                 tls(json!({"enabled": true})),
-                &["liveSwitch: true", "peerTLSEnabled: false"],
+                &["liveSwitch: true", "for clients", "between members"],
+            ),
+            (
+                tls(peers),
+                &["TLS between members is switched on", "liveSwitch: true"],
             ),
             (
                 tls(json!({"enabled": true, "clientTLSEnabled": true, "peerTLSEnabled": false})),
                 &["TLS for clients is switched on", "liveSwitch: true"],
             ),
-            (
-                tls(json!({"enabled": true, "liveSwitch": true})),
-                &["TLS between members cannot be switched on"],
-            ),
+            (tls(json!({"enabled": true, "liveSwitch": true})), &[]),
             (json!({"security": {"tls": null}}), &[]),
             (tls(clients), &["TLS for clients is switched on"]),
             (tls(on(json!(false))), &["TLS for clients is switched on"]),
@@ -130,12 +132,18 @@ fn tls_of_a_cluster_that_has_formed_is_switched_by_a_field_of_its_own_only() -> 
             ),
         ];
         one_after_another(&stage, edits).await?;
-        let runs =
-            json!({"memory": {"lineage": {"transport": {"client": "Tls", "peer": "Plain"}}}});
+        let runs = json!({"memory": {"lineage": {"transport": {"client": "Tls", "peer": "Tls"}}}});
         stage.commands.patch_status("c", &runs).await?;
         let off = &["TLS for clients is switched off", "liveSwitch: true"];
         let edits: Vec<Edit> = vec![
-            (tls(json!({"liveSwitch": null})), &[]),
+            (
+                tls(json!({"liveSwitch": null, "peerTLSEnabled": true})),
+                &[],
+            ),
+            (
+                tls(json!({"peerTLSEnabled": false})),
+                &["TLS between members is switched off"],
+            ),
             (json!({"security": null}), off),
             (tls(json!({"enabled": false})), off),
             (tls(json!({"enabled": false, "liveSwitch": true})), &[]),

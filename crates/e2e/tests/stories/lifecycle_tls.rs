@@ -10,7 +10,9 @@ use e2e::secrets::{credentials, entry};
 use e2e::{
     Cluster, LIMIT, Load, MINUTE, Played, Stage, check_truth, comes_true, story, tell, until,
 };
-use etcd::{BoxFuture, BoxStream, Connect, Credentials, DirectTcp, Pool, Security, Target};
+use etcd::{
+    BoxFuture, BoxStream, Connect, Consistency, Credentials, DirectTcp, Pool, Security, Target,
+};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
@@ -187,16 +189,17 @@ fn a_deleted_secret_comes_back_and_a_recreated_object_resumes_with_tls() -> Play
 }
 
 #[test]
-fn tls_for_clients_is_switched_on_and_off_under_a_writer() -> Played {
+fn tls_is_switched_on_and_off_under_a_writer() -> Played {
     story(|stage| async move {
         let plain = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
         let cluster = stage.create("c", plain).await?;
         cluster.ready_within(MINUTE * 2).await?;
         let load = Load::start(&cluster).await?;
-        let accept =
-            json!({"liveSwitch": true, "peerTLSEnabled": false, "plaintextClients": "Accept"});
         for (tls, schemes) in [
-            (accept, vec!["http", "https"]),
+            (
+                json!({"liveSwitch": true, "plaintextClients": "Accept"}),
+                vec!["http", "https"],
+            ),
             (json!({"plaintextClients": "Refuse"}), vec!["https"]),
             (json!({"enabled": false}), vec!["http"]),
         ] {
@@ -205,12 +208,36 @@ fn tls_for_clients_is_switched_on_and_off_under_a_writer() -> Played {
             stage.commands.patch("c", &patch).await?.accepted()?;
             cluster.replaced(&before, 3).await?;
             serves(&cluster, &schemes).await?;
+            lists(&cluster, !schemes.contains(&"http") || schemes.len() > 1).await?;
             comes_true(&cluster, 3, "3.6.16").await?;
             tell(&format!("clients are served by {schemes:?}"));
         }
         load.finish().await?.assert_gap(LIMIT)?;
         Ok(())
     })
+}
+
+/// Waits until members are listed for each other under one scheme: that of TLS, or plaintext.
+async fn lists(cluster: &Cluster, tls: bool) -> Result<()> {
+    let begin = if tls { "https://" } else { "http://" };
+    until(
+        format!("members are listed as {begin}"),
+        MINUTE * 4,
+        || async {
+            let member = cluster.any_member().await?;
+            let list = member.member_list(Consistency::Linearizable).await?;
+            for member in &list.members {
+                let urls = &member.peer_urls;
+                ensure!(
+                    urls.len() == 1 && urls.iter().all(|url| url.starts_with(begin)),
+                    "{urls:?}"
+                );
+            }
+            Ok(true)
+        },
+    )
+    .await
+    .map(drop)
 }
 
 /// Waits until every member serves clients by these schemes and no others.

@@ -57,3 +57,26 @@ fn clients_are_served_by_the_schemes_of_the_rung_on_one_port() {
         assert_eq!(annotation, if secure { told } else { String::new() });
     }
 }
+
+#[test]
+fn members_listen_in_plaintext_until_the_last_rung_and_have_certificates_before() {
+    for (peer, scheme, armed) in [
+        (Plane::Plain, "http", false),
+        (Plane::Both, "http", true),
+        (Plane::Tls, "https", true),
+    ] {
+        let (words, _) = words(Plane::Plain, peer);
+        let listens = format!("--listen-peer-urls={scheme}://[::]:2380");
+        assert!(has(&words, &listens), "{words:?}");
+        let announced =
+            format!("--initial-advertise-peer-urls={scheme}://$(POD_NAME).db-peer.prod.svc:2380");
+        assert!(has(&words, &announced), "{words:?}");
+        for word in [
+            "--peer-client-cert-auth=true",
+            "--peer-cert-file=/etc/etcd/tls/$(POD_NAME).peer.crt",
+            "--peer-cert-allowed-hostname=db-peer.prod.svc",
+        ] {
+            assert_eq!(has(&words, word), armed, "{peer:?} {word}");
+        }
+    }
+}

@@ -61,6 +61,7 @@ async fn carry_out(
             grant::remind(cluster, *ordinal, uid, *told, ctx).await
         }
         Step::AddLearner { peer_url, .. } => members::add(observed, peer_url, cluster, ctx).await,
+        Step::UpdatePeer { .. } => members::update(observed, &decision.step, cluster, ctx).await,
         Step::Promote { id, .. } => members::promote(observed, *id, cluster, ctx).await,
         Step::RestartPod { ordinal, uid } => {
             delete::pod(cluster, *ordinal, uid, Grace::Full, ctx).await

@@ -103,7 +103,17 @@ async fn act_on(
     decision: &Decision,
     (answers, report): (Vec<Answer>, Option<Report>),
 ) -> (Outcome, Vec<String>) {
-    let (client, _) = recorded(vec![]);
+    act_while(observed, decision, (answers, report), vec![]).await
+}
+
+/// The same, with what the API server says meanwhile.
+async fn act_while(
+    observed: &Observed,
+    decision: &Decision,
+    (answers, report): (Vec<Answer>, Option<Report>),
+    says: Vec<(u16, Value)>,
+) -> (Outcome, Vec<String>) {
+    let (client, _) = recorded(says);
     let asked = Arc::default();
     let connect: Arc<dyn Connect> = Arc::new(Members {
         answers,
@@ -174,4 +184,27 @@ async fn no_member_is_removed_for_the_report_of_another_pod() {
         panic!("{outcome:?}");
     };
     assert!(why.contains("the pod with UID another"), "{why}");
+}
+
+/// etcd knows no resourceVersion: under what is asked for by now, the member may listen otherwise.
+#[tokio::test]
+async fn the_urls_of_a_voter_are_updated_only_on_the_newest_word_of_the_object() {
+    let slots = vec![Slot::new(Does::Serves, Listed::Voter); 3];
+    let observed = Scene::formed(3, slots).observed();
+    let member = &observed.etcd.members.as_ref().unwrap().members[1];
+    let http = member.peer_urls[0].clone();
+    let step = Step::UpdatePeer {
+        id: member.id,
+        ordinal: 1,
+        peer_urls: vec![http.clone(), http.replace("http:", "https:")],
+    };
+    let decision = Decision::act(step, Reason::RollingOut, "a test");
+    for (version, expected) in [("7", vec!["db-0 MemberUpdate".to_owned()]), ("8", vec![])] {
+        let live = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+            "metadata": {"name": NAME, "namespace": NAMESPACE, "resourceVersion": version}});
+        let answers = (vec![TIMED_OUT; 3], None);
+        let (outcome, asked) = act_while(&observed, &decision, answers, vec![(200, live)]).await;
+        assert_eq!(asked, expected);
+        assert!(matches!(outcome, Outcome::NotNow(_)), "{outcome:?}");
+    }
 }

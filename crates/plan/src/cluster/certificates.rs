@@ -237,19 +237,21 @@ fn overdue(observed: &Observed) -> Option<(Reason, String)> {
 }
 
 /// A plane that has TLS, is to have none, and is not switched.
-fn not_switched_off(asked: &TlsIntent, runs: Transport) -> Vec<(Reason, String)> {
+fn not_switched_off(asked: &TlsIntent, runs: Transport) -> Option<(Reason, String)> {
     let goal = asked.goal(runs);
     let stays = |asked: Plane, goal: Plane| asked.is_plain() && !goal.is_plain();
-    let mut all = Vec::new();
-    if stays(asked.transport.client, goal.client) {
-        let why = "security.tls asks for plaintext, but the members run TLS for clients: to switch it off, for one member after another, write security.tls.liveSwitch: true beside enabled: false; or write the former settings again";
-        all.push((Reason::ChangeRefused, why.to_owned()));
-    }
-    if stays(asked.transport.peer, goal.peer) {
-        let why = "security.tls asks for plaintext between members, but they run TLS, which this release cannot switch off: write peerTLSEnabled: true again, and clientTLSEnabled: false in the place of enabled: false";
-        all.push((Reason::ChangeRefused, why.to_owned()));
-    }
-    all
+    let clients = stays(asked.transport.client, goal.client);
+    let peers = stays(asked.transport.peer, goal.peer);
+    let whose = match (clients, peers) {
+        (true, true) => "for clients and between themselves",
+        (true, false) => "for clients",
+        (false, true) => "between themselves",
+        (false, false) => return None,
+    };
+    let why = format!(
+        "security.tls asks for plaintext, but the members run TLS {whose}: to switch it off, for one member after another, write security.tls.liveSwitch: true beside enabled: false; or write the former settings again"
+    );
+    Some((Reason::ChangeRefused, why))
 }
 
 /// Where what runs is not what is asked for, and that is no fault: an earlier operator stored TLS in the objects of clusters
@@ -261,12 +263,11 @@ pub(super) fn remark(observed: &Observed) -> &'static str {
     let goal = asked.goal(observed.runs());
     let stays = |asked: Plane, goal: Plane| !asked.is_plain() && goal.is_plain();
     let clients = stays(asked.transport.client, goal.client);
-    if clients && asked.source == Source::Unsupported {
+    let stays = clients || stays(asked.transport.peer, goal.peer);
+    if stays && asked.source == Source::Unsupported {
         ", but without the TLS that security.tls asks for: the data was run without it before, and the source of its certificates is not supported by this release; leave out certificateSecret and caSecret, and write security.tls.liveSwitch: true, to switch it on"
-    } else if clients {
+    } else if stays {
         ", but without the TLS that security.tls asks for: the data was run without it before; write security.tls.liveSwitch: true to switch it on, for one member after another, or security.tls.enabled: false to stay with plaintext"
-    } else if stays(asked.transport.peer, goal.peer) {
-        ", but without the TLS between members that security.tls asks for: the data was run without it before, and this release does not switch it on"
     } else if observed.lacks_certificates() {
         ", but without the TLS that security.tls asks for: it is switched on once its certificates are issued"
     } else {

@@ -3,8 +3,8 @@
 
 use crate::cluster::allowed::{first_allowed, hold};
 use crate::cluster::{
-    claims, corrupt, debug, hang, join, lost, maintain, recall, recover, replace, rollout, shrink,
-    storage, versions, waiting,
+    claims, corrupt, debug, hang, join, lost, maintain, peers, recall, recover, replace, rollout,
+    shrink, storage, versions, waiting,
 };
 use crate::decision::Decision;
 use crate::observed::{MemberList, Observed};
@@ -15,6 +15,8 @@ type Rule = fn(&Observed, &MemberList) -> Option<Decision>;
 const RULES: &[Rule] = &[
     // First: every rule about templates, releases and joiners rests on what the members run.
     recall::remember,
+    // Before the repairs: a member that the others look for under another scheme than it listens on is not broken.
+    peers::list_schemes,
     // Before any rule that removes or restarts a member: where no majority agrees, it may be the one whose data is right.
     corrupt::decide,
     // Before the rules that remove members and delete claims: what is recorded of a departure decides over a volume, and a

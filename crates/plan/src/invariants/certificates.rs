@@ -3,8 +3,9 @@
 use api::{Plane, Transport};
 use manifests::Template;
 
-use super::{Violation, ensure};
-use crate::observed::{Issued, Latched, Observed, Pod};
+use super::{Violation, ensure, facts};
+use crate::decision::Step;
+use crate::observed::{Issued, Latched, Member, MemberList, Observed, Pod};
 
 /// What a cluster that has formed runs; an earlier release formed plaintext ones only, and recorded nothing.
 fn in_force(latched: &Latched) -> Option<Transport> {
@@ -48,9 +49,117 @@ pub(super) fn check_template(observed: &Observed, template: Template) -> Result<
         Template::Try => {
             ensure(may_go(latched, runs, to), Violation::Transport)?;
             let first = runs == Transport::default() && to != runs;
-            ensure(!first || has_certificates(observed), Violation::Transport)
+            ensure(!first || has_certificates(observed), Violation::Transport)?;
+            let held = observed.objects.template.as_ref() == Some(&target.template);
+            let alone = observed.objects.replicas == Some(1);
+            let found = held || alone || can_be_found(observed, runs.peer, to.peer);
+            ensure(found, Violation::Transport)
         }
     }
+}
+
+/// What the URLs begin with under which a member of this rung listens for the others.
+fn listens(plane: Plane) -> &'static str {
+    match plane {
+        Plane::Plain | Plane::Both => "http://",
+        Plane::Tls => "https://",
+    }
+}
+
+fn is_listed(member: &Member, begin: &str) -> bool {
+    member.peer_urls.iter().any(|url| url.starts_with(begin))
+}
+
+/// A member that goes to this rung is found by all others, and finds them. Without a list only one that listens as before.
+fn can_be_found(observed: &Observed, from: Plane, to: Plane) -> bool {
+    let Some(list) = &observed.etcd.members else {
+        return listens(from) == listens(to);
+    };
+    let mut members = list.members.iter();
+    let mut pods = observed.pods.values().map(|pod| pod.transport.peer);
+    if from == to {
+        return true;
+    }
+    match to {
+        // It has no certificates to reach another with.
+        Plane::Plain => {
+            members.all(|member| !is_listed(member, "https://")) && pods.all(|it| it != Plane::Tls)
+        }
+        Plane::Both => members.all(|it| is_listed(it, listens(from)) && is_listed(it, listens(to))),
+        Plane::Tls => {
+            members.all(|it| is_listed(it, listens(from)) && is_listed(it, listens(to)))
+                && pods.all(|it| it != Plane::Plain)
+        }
+    }
+}
+
+/// A member comes back on a template only as the others will look for it.
+pub(super) fn check_restart(
+    observed: &Observed,
+    member: &Member,
+    template: &str,
+) -> Result<(), Violation> {
+    let latched = &observed.cluster.latched;
+    let target = observed.cluster.target.as_ref();
+    let target = target.filter(|target| target.template == template);
+    let proven = latched.proven.as_ref().filter(|it| it.template == template);
+    let to = target.map(|target| target.intent.tls.transport);
+    let to = to.or_else(|| in_force(latched).filter(|_| proven.is_some()));
+    let voters = observed.etcd.members.iter();
+    let voters = voters.flat_map(MemberList::voters).count();
+    let found = to.is_none_or(|to| is_listed(member, listens(to.peer)));
+    ensure(found || voters < 2, Violation::Transport)
+}
+
+/// The others go on finding the voter: as its pod listens, and as one that is made from what is proven or tried would; and
+/// under plaintext while a member has no certificates.
+pub(super) fn check_update(observed: &Observed, step: &Step) -> Result<(), Violation> {
+    let Step::UpdatePeer {
+        id,
+        ordinal,
+        peer_urls: urls,
+    } = step
+    else {
+        return Err(Violation::Unknown);
+    };
+    let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
+    let latched = &observed.cluster.latched;
+    let voter = list.voters().find(|voter| voter.id == *id);
+    let voter = voter.ok_or(Violation::Learner)?;
+    ensure(facts::no_grant_is_open(observed), Violation::OpenGrant)?;
+    let runs = in_force(latched).ok_or(Violation::Unknown)?;
+    ensure(latched.recovery.is_none(), Violation::Unknown)?;
+    let (name, namespace) = (&observed.cluster.name, &observed.cluster.namespace);
+    let own = |url: &String| api::names::ordinal_of_url(name, namespace, url) == Some(*ordinal);
+    let same = observed.ordinal_of(voter) == Some(*ordinal);
+    let given = same && !urls.is_empty() && urls.iter().all(own);
+    ensure(given, Violation::WrongMemberList)?;
+    let new = Member {
+        peer_urls: urls.clone(),
+        ..voter.clone()
+    };
+    let lists = |plane: Plane| is_listed(&new, listens(plane));
+    let pod = observed.pods.get(ordinal);
+    let gone = pod.is_none_or(|pod| pod.terminating);
+    let proven = latched.proven.as_ref().map(|it| &it.template);
+    let other = observed.objects.template.as_ref() != proven;
+    let mut dropped = voter.peer_urls.iter().filter(|url| !urls.contains(url));
+    let drops = dropped.next().is_some();
+    let target = observed.cluster.target.as_ref();
+    let tried = target.map(|target| target.intent.tls.transport.peer);
+    let found = lists(runs.peer)
+        && pod.is_none_or(|pod| lists(pod.transport.peer))
+        && (!drops || !(gone || other))
+        && (latched.trial().is_none() || tried.is_none_or(lists));
+    let before = latched.transport_before.map(|it| it.peer);
+    let mut all = observed.pods.values().map(|pod| pod.transport.peer);
+    let bare = runs.peer == Plane::Plain
+        || before == Some(Plane::Plain)
+        || all.any(|it| it == Plane::Plain);
+    ensure(
+        found && (!bare || lists(Plane::Plain)),
+        Violation::Transport,
+    )
 }
 
 /// The members have certificates of the authority that there is.
@@ -65,13 +174,24 @@ fn has_certificates(observed: &Observed) -> bool {
 }
 
 /// A pod starts only if it listens as its member is, or will be, listed.
-pub(super) fn check_grant(observed: &Observed, pod: &Pod) -> Result<(), Violation> {
+pub(super) fn check_grant(observed: &Observed, ordinal: u32, pod: &Pod) -> Result<(), Violation> {
+    let target = observed.cluster.target.as_ref();
     let Some(runs) = in_force(&observed.cluster.latched) else {
-        let target = observed.cluster.target.as_ref();
         let asked = target.map(|target| target.intent.tls.transport);
         return ensure(asked == Some(pod.transport), Violation::Transport);
     };
-    ensure(runs.peer == pod.transport.peer, Violation::Transport)
+    let latched = &observed.cluster.latched;
+    let member = facts::member_of(observed, ordinal);
+    let found = if let Some(member) = member.filter(|_| latched.recovery.is_none()) {
+        is_listed(member, listens(pod.transport.peer))
+    } else {
+        // By no list: it has to be what some of the others are on.
+        let tried = target.filter(|_| latched.trial().is_some());
+        let tried = tried.map(|target| target.intent.tls.transport.peer);
+        let before = latched.transport_before.map(|it| it.peer);
+        [Some(runs.peer), before, tried].contains(&Some(pod.transport.peer))
+    };
+    ensure(found, Violation::Transport)
 }
 
 /// What a cluster was formed with stays, until a member is seen to run otherwise: where nothing was known of what they run, or

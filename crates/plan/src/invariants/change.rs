@@ -4,7 +4,7 @@ use api::v1alpha1::cluster::Retention;
 use manifests::Template;
 
 use super::departed::Departure;
-use super::{Violation, ensure, facts, hang};
+use super::{Violation, certificates, ensure, facts, hang};
 use crate::observed::{Latched, Member, Observed, Pod, Process, parse_id, quorum};
 
 /// Pods that are recreated get what is proven; anything else only for a trial that was recorded.
@@ -163,6 +163,7 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
         .trial()
         .filter(|trial| trial.pod_uid == uid && trial.template != pod.template);
     let written = written.ok_or(Violation::NotAskedFor)?;
+    certificates::check_restart(observed, member, &written.template)?;
     check_line(observed, &written.template)
 }
 

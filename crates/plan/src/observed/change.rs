@@ -58,6 +58,7 @@ impl Observed {
             let from = before.filter(|_| to == runs).unwrap_or(runs);
             let name = |plane| match plane {
                 Plane::Plain => "plaintext",
+                Plane::Both if whose == "peers" => "plaintext with certificates",
                 Plane::Both => "plaintext and TLS",
                 Plane::Tls => "TLS",
             };

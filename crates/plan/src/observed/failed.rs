@@ -120,6 +120,7 @@ pub fn may_rest(step: &Step) -> bool {
         Step::Grant { .. }
         | Step::AddLearner { .. }
         | Step::Promote { .. }
+        | Step::UpdatePeer { .. }
         | Step::RemoveMember { .. }
         | Step::RestartPod { .. }
         | Step::MoveLeader { .. }
@@ -327,6 +328,7 @@ fn exists(observed: &Observed, step: &Step) -> bool {
         | Step::RestoreTemplate(_)
         | Step::Latch(_)
         | Step::AddLearner { .. }
+        | Step::UpdatePeer { .. }
         | Step::Promote { .. }
         | Step::RemoveMember { .. }
         | Step::MoveLeader { .. }

@@ -46,6 +46,7 @@ mod worlds_cures;
 mod worlds_hang;
 mod worlds_heal;
 mod worlds_join;
+mod worlds_peers;
 mod worlds_recover;
 mod worlds_refuse;
 mod worlds_refuse_steps;

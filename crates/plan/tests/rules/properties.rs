@@ -38,6 +38,7 @@ fn commits(step: &Step) -> bool {
         | Step::MarkRemoved { .. }
         | Step::Compact { .. }
         | Step::Disarm { .. }
+        | Step::UpdatePeer { .. }
         | Step::RemoveMember { .. } => true,
         Step::Nothing
         | Step::Wait

@@ -19,6 +19,7 @@ pub(crate) fn kind(step: &Step) -> &'static str {
             Action::Recover { .. } => "recover",
         },
         Step::AddLearner { .. } => "add",
+        Step::UpdatePeer { .. } => "update",
         Step::Promote { .. } => "promote",
         Step::RemoveMember { .. } => "remove",
         Step::MoveLeader { .. } => "move",

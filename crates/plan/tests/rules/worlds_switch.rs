@@ -26,8 +26,19 @@ const TLS: Transport = Transport {
     client: Plane::Tls,
     peer: Plane::Plain,
 };
+/// Both planes.
+const LOCKED: Transport = Transport {
+    client: Plane::Tls,
+    peer: Plane::Tls,
+};
+/// On its way there.
+const ARMED: Transport = Transport {
+    client: Plane::Both,
+    peer: Plane::Both,
+};
 /// From, and where to.
-const WAYS: [(Transport, Transport); 2] = [(PLAIN, TLS), (TLS, PLAIN)];
+const WAYS: [(Transport, Transport); 4] =
+    [(PLAIN, TLS), (TLS, PLAIN), (PLAIN, LOCKED), (LOCKED, PLAIN)];
 
 fn formed(on: Transport, size: u32, minor: u8, seed: u64) -> Run<'static> {
     let mut world = World::new(size, minor, seed);
@@ -56,7 +67,17 @@ fn told(run: &Run<'_>, kind: &str) -> (String, String) {
     (told.reason.clone(), told.message.clone())
 }
 
+/// The schemes under which members are listed for each other.
+fn listed(world: &World) -> BTreeSet<String> {
+    let members = world.clusters.values().flat_map(|cluster| &cluster.members);
+    let urls = members.flat_map(|member| &member.peer_urls);
+    let schemes = urls.filter_map(|url| url.split_once("://"));
+    schemes.map(|(scheme, _)| scheme.to_owned()).collect()
+}
+
 fn arrived(run: &Run<'_>, to: Transport, what: &str) {
+    let scheme = to.peer.scheme().to_string();
+    assert_eq!(listed(&run.world), [scheme].into(), "{what}");
     assert_eq!(transports(&run.world), [to].into(), "{what}");
     let size = usize::try_from(run.world.object.size).unwrap();
     assert_eq!(run.world.healthy_voters(), size, "{what}");
@@ -230,7 +251,8 @@ fn a_stop_and_a_recreated_object_half_way_come_back_and_go_on() {
 
 #[test]
 fn a_pod_a_volume_or_the_statefulset_that_is_lost_half_way_comes_back() {
-    let losses: [fn(&mut World); 4] = [
+    let losses: [fn(&mut World); 5] = [
+        |world| (0..3).for_each(|ordinal| world.delete_pod(ordinal)),
         |world| world.delete_pod(0),
         |world| world.lose_claim(1),
         |world| world.empty_volume(2),
@@ -267,7 +289,14 @@ fn a_switch_survives_every_fault_at_once() {
 
 #[test]
 fn a_rung_that_does_not_come_up_halts_at_one_member_and_goes_back() {
-    for (from, bad, to) in [(PLAIN, BOTH, TLS), (PLAIN, TLS, TLS), (TLS, BOTH, PLAIN)] {
+    for (from, bad, to) in [
+        (PLAIN, BOTH, TLS),
+        (PLAIN, TLS, TLS),
+        (TLS, BOTH, PLAIN),
+        (PLAIN, ARMED, LOCKED),
+        (PLAIN, LOCKED, LOCKED),
+        (LOCKED, ARMED, PLAIN),
+    ] {
         let mut run = formed(from, 3, 6, 9);
         run.world.bad_transports.insert(bad);
         run.world.switch(to);
@@ -278,7 +307,12 @@ fn a_rung_that_does_not_come_up_halts_at_one_member_and_goes_back() {
         assert_eq!(run.world.healthy_voters(), 2);
         let (reason, message) = told(&run, "Degraded");
         assert_eq!(reason, Reason::RolloutHalted.to_string());
-        assert!(message.contains("(clients: "), "{message}");
+        let whose = if bad.client == from.client {
+            "(peers: "
+        } else {
+            "(clients: "
+        };
+        assert!(message.contains(whose), "{message}");
         run.world.switch(from);
         settle(&mut run, "back");
         arrived(&run, from, "back");
@@ -294,7 +328,11 @@ fn without_consent_members_stay_as_they_are_and_the_field_is_named() {
         run.world.object.revision += 1;
         run.turns(60);
         assert_eq!(uids(&run.world), before, "no member is restarted");
-        let kind = if to == TLS { "Progressing" } else { "Degraded" };
+        let kind = if to == PLAIN {
+            "Degraded"
+        } else {
+            "Progressing"
+        };
         let (_, message) = told(&run, kind);
         assert!(
             message.contains("security.tls.liveSwitch: true"),

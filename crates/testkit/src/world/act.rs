@@ -56,12 +56,8 @@ impl World {
     /// Carries out a step that was decided on a look.
     pub fn apply(&mut self, look: &Look, decision: &Decision) -> Result<Outcome, Killed> {
         let step = &decision.step;
-        let cluster = look
-            .observed
-            .etcd
-            .members
-            .as_ref()
-            .map_or(0, |list| list.cluster_id);
+        let list = look.observed.etcd.members.as_ref();
+        let cluster = list.map_or(0, |list| list.cluster_id);
         if is_guarded(step) && look.revision != self.object.revision {
             return Ok(Outcome::NotNow("it has changed since".to_owned()));
         }
@@ -89,6 +85,9 @@ impl World {
             } => self.grant(*ordinal, pod_uid, grant),
             Step::AddLearner { peer_url, .. } => {
                 self.call(|world| world.member_add(cluster, peer_url))
+            }
+            Step::UpdatePeer { id, peer_urls, .. } => {
+                self.call(|world| world.member_update(cluster, *id, peer_urls))
             }
             Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
             Step::MoveLeader { to, .. } => self.call(|world| world.move_leader(cluster, *to)),
@@ -463,6 +462,7 @@ fn is_guarded(step: &Step) -> bool {
             | Step::RestartPod { .. }
             | Step::StopPod { .. }
             | Step::RetireMember { .. }
+            | Step::UpdatePeer { .. }
             | Step::Downgrade { .. }
             | Step::Defragment { .. }
             | Step::Compact { .. }

@@ -183,7 +183,7 @@ impl World {
             .collect();
         let own = view
             .iter()
-            .find(|member| member.peer_urls.contains(&self.own_peer_url(ordinal)));
+            .find(|member| member.peer_urls == [self.own_peer_url(ordinal)]);
         // A member newer than the minor version that the cluster goes down to is not let in.
         let minor = self.pods.get(&ordinal).map_or(0, |pod| pod.template.minor);
         let falls = self.clusters.get(&cluster).and_then(|c| c.downgrade);
@@ -322,6 +322,7 @@ impl World {
         for member in &members {
             let process = self.process_of(id, member.id);
             let takes = process.is_some_and(|p| !p.hung) && !self.is_busy(member.id);
+            let takes = takes && !self.is_cut_off(id, member.id);
             if takes && self.rng.chance(70) {
                 let log = self.log_of(id, member.id);
                 self.set_log(id, member.id, head.min(log + BATCH));
@@ -342,7 +343,7 @@ impl World {
         let (members, removed) = (cluster.members.clone(), cluster.removed.clone());
         let ordinals: Vec<u32> = self
             .live()
-            .filter(|(_, p)| p.cluster == id && !p.hung)
+            .filter(|(_, p)| p.cluster == id && !p.hung && !self.is_cut_off(id, p.member))
             .map(|(ordinal, _)| ordinal)
             .collect();
         for ordinal in ordinals {

@@ -59,6 +59,27 @@ impl World {
         Ok(())
     }
 
+    /// `MemberUpdate`.
+    pub(crate) fn member_update(
+        &mut self,
+        id: u64,
+        member: u64,
+        urls: &[String],
+    ) -> Result<(), String> {
+        self.need_quorum(id)?;
+        let cluster = self.clusters.get_mut(&id);
+        let mut members = cluster.into_iter().flat_map(|cluster| &mut cluster.members);
+        let Some(found) = members.find(|of| of.id == member) else {
+            return Err("etcdserver: member not found".to_owned());
+        };
+        found.peer_urls = urls.to_vec();
+        // Releases before 3.5.31 and 3.6.12 do so.
+        if std::mem::take(&mut found.learner) {
+            self.violate("a learner got its vote by an update of its URLs");
+        }
+        Ok(())
+    }
+
     /// `MemberPromote`.
     pub(crate) fn member_promote(&mut self, id: u64, member: u64) -> Result<(), String> {
         self.need_quorum(id)?;

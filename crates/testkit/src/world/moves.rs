@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use plan::observed::{Member, NodeState, parse_id};
 
 use crate::rng::Rng;
-use crate::world::{Claim, Container, NAME, Process, World, peer_url};
+use crate::world::{Claim, Container, NAME, NAMESPACE, Process, World};
 
 /// One thing that happens by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,9 +88,9 @@ impl World {
 
     /// Some cluster lists a member for an ordinal.
     pub(super) fn has_member(&self, ordinal: u32) -> bool {
-        let url = peer_url(ordinal);
+        let of = |url: &String| api::names::ordinal_of_url(NAME, NAMESPACE, url);
         let mut members = self.clusters.values().flat_map(|c| &c.members);
-        members.any(|member| member.peer_urls.contains(&url))
+        members.any(|member| member.peer_urls.iter().any(|url| of(url) == Some(ordinal)))
     }
 
     /// Seconds that would make a difference to some rule: for pods that come, and for a cluster that went dark.

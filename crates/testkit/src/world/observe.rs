@@ -266,6 +266,7 @@ impl World {
         let log = self.log_of(process.cluster, process.member);
         let cluster = self.clusters.get(&process.cluster);
         let leader = cluster.and_then(|cluster| cluster.leader);
+        let heard = !self.is_cut_off(process.cluster, process.member);
         let data = self.claims.values().filter_map(|claim| claim.volume.data);
         let storage = data
             .filter(|data| (data.cluster, data.member) == (process.cluster, process.member))
@@ -274,12 +275,12 @@ impl World {
             member_id: process.member,
             cluster_id: process.cluster,
             version: Some(newest(process.minor)),
-            leader: process.followed.or(leader).unwrap_or(0),
+            leader: process.followed.or(leader).filter(|_| heard).unwrap_or(0),
             raft_index: log,
             applied_index: log,
             errors: self.observe_alarms(),
             view: Some(process.view.iter().map(|member| member.id).collect()),
-            reads: Some(self.has_quorum(process.cluster) && !process.hung),
+            reads: Some(self.has_quorum(process.cluster) && !process.hung && heard),
             // 3.5 does not tell.
             storage: storage.min().filter(|_| process.minor > 5),
             downgrade: cluster.and_then(|cluster| cluster.downgrade),

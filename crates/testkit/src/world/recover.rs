@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gate::{Failed, State};
 use plan::observed::{Member, NodeState};
 
-use crate::world::{Claim, Cluster, Container, NAME, World, peer_url};
+use crate::world::{Claim, Cluster, Container, NAME, World};
 
 impl World {
     /// Its owner lets the operator go on with what is left of the cluster that was.
@@ -81,7 +81,7 @@ impl World {
         let first = Member {
             id: member,
             name: String::new(),
-            peer_urls: vec![peer_url(ordinal)],
+            peer_urls: vec![self.own_peer_url(ordinal)],
             learner: false,
         };
         let cluster = Cluster {

@@ -39,7 +39,7 @@ pub const OBJECTS: [&str; 9] = [
 ];
 
 /// Every step that can fail, by the name that this world gives it.
-pub const STEPS: [&str; 20] = [
+pub const STEPS: [&str; 21] = [
     "Grant",
     "AddLearner",
     "Promote",
@@ -60,6 +60,7 @@ pub const STEPS: [&str; 20] = [
     "AddDebugContainer",
     "IssueCertificates",
     "RefreshCertificates",
+    "UpdatePeer",
 ];
 
 /// How a step ends of which nothing comes.
@@ -85,6 +86,7 @@ fn named(step: &Step) -> Option<(&'static str, Option<u32>)> {
         | Step::Latch(_) => return None,
         Step::Grant { ordinal, .. } => ("Grant", Some(*ordinal)),
         Step::AddLearner { ordinal, .. } => ("AddLearner", Some(*ordinal)),
+        Step::UpdatePeer { ordinal, .. } => ("UpdatePeer", Some(*ordinal)),
         Step::Promote { ordinal, .. } => ("Promote", Some(*ordinal)),
         Step::RemoveMember { ordinal, .. } => ("RemoveMember", Some(*ordinal)),
         Step::RestartPod { ordinal, .. } => ("RestartPod", Some(*ordinal)),

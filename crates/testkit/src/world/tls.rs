@@ -45,6 +45,51 @@ impl World {
         self.object.transport.unwrap_or(both)
     }
 
+    /// A member listens as the others look for it, and can reach each of them. (One without others is looked for by none.)
+    fn check_peers(&mut self) {
+        let lives: Vec<(u32, u64, u64)> = self
+            .live()
+            .map(|(ordinal, process)| (ordinal, process.cluster, process.member))
+            .collect();
+        for (ordinal, cluster, member) in lives {
+            let known = self.clusters.get(&cluster).filter(|it| !it.given_up);
+            let mut members = known.into_iter().flat_map(|cluster| &cluster.members);
+            let listed = members.any(|of| of.id == member);
+            if listed && self.is_unreachable(cluster, member) {
+                let url = self.own_peer_url(ordinal);
+                self.violate(format!("no peer reaches the member that listens as {url}"));
+            }
+        }
+    }
+
+    /// It listens on a scheme under which it is not listed, or for which another has no certificates.
+    fn is_unreachable(&self, cluster: u64, member: u64) -> bool {
+        if self.voters(cluster) < 2 {
+            return false;
+        }
+        let mut live = self.live();
+        let live = live.find(|(_, it)| (it.cluster, it.member) == (cluster, member));
+        let Some((ordinal, _)) = live else {
+            return false;
+        };
+        let url = self.own_peer_url(ordinal);
+        let scheme = |url: &str| url.split_once("://").map(|(scheme, _)| scheme.to_owned());
+        let members = self.clusters.get(&cluster).map(|cluster| &cluster.members);
+        let mut members = members.into_iter().flatten().filter(|of| of.id == member);
+        // Who was removed is told so by the others.
+        let Some(of) = members.next() else {
+            return false;
+        };
+        // By which name does not matter: an earlier operator listed its members with the cluster's domain.
+        let listed = of.peer_urls.iter().any(|it| scheme(it) == scheme(&url));
+        let mut others = self.live().filter(|(_, it)| it.cluster == cluster);
+        let bare = others.any(|(ordinal, _)| {
+            let pod = self.pods.get(&ordinal);
+            pod.is_some_and(|pod| pod.template.transport.peer.is_plain())
+        });
+        !listed || (bare && url.starts_with("https:"))
+    }
+
     /// A client that is not told anything finds a scheme that every member serves.
     pub(super) fn check_schemes(&mut self) {
         let live: Vec<Plane> = self.live().filter_map(|(n, _)| self.client_of(n)).collect();
@@ -52,6 +97,7 @@ impl World {
         if !serves(Scheme::Http) && !serves(Scheme::Https) {
             self.violate("no scheme is served by every member");
         }
+        self.check_peers();
     }
 
     fn client_of(&self, ordinal: u32) -> Option<Plane> {
@@ -112,19 +158,13 @@ impl World {
         let live = self
             .live()
             .find(|(_, process)| (process.cluster, process.member) == (cluster, member));
-        let Some((ordinal, process)) = live else {
+        let Some((_, process)) = live else {
             return false;
         };
-        let url = self.own_peer_url(ordinal);
-        let scheme = |url: &str| url.split_once("://").map(|(scheme, _)| scheme.to_owned());
-        let members = self.clusters.get(&cluster).map(|cluster| &cluster.members);
-        let mut members = members.into_iter().flatten().filter(|of| of.id == member);
-        // By which name does not matter: an earlier operator listed its members with the cluster's domain.
-        let listed = members.any(|of| of.peer_urls.iter().any(|it| scheme(it) == scheme(&url)));
         let shown = self.certificates.members.as_ref();
         let believed = process.trust.is_empty()
             || shown.is_some_and(|record| record.authorities == process.trust);
-        !listed || !believed
+        self.is_unreachable(cluster, member) || !believed
     }
 
     pub(super) fn certify(&mut self, step: &Step) -> Result<(), String> {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use api::EtcdCluster;
 use etcd::{Cause, DowngradeAction, GateAnswer};
-use plan::Observed;
 use plan::observed::{Member, MemberList};
 use plan::status::Outcome;
+use plan::{Observed, Step};
 
 use super::changed_since;
 use crate::cluster::observe::targets;
@@ -44,6 +44,29 @@ pub(super) async fn add(
         }
     }
     answer
+}
+
+/// etcd knows no resourceVersion, so the object is looked at once more: under what has been asked for since, a voter may listen
+/// otherwise.
+pub(super) async fn update(
+    observed: &Observed,
+    step: &Step,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Outcome {
+    let Step::UpdatePeer { id, peer_urls, .. } = step else {
+        return Outcome::Done;
+    };
+    let Some(voter) = voter(observed, cluster, ctx) else {
+        return no_voter();
+    };
+    if let Some(changed) = changed_since(cluster, ctx).await {
+        return changed;
+    }
+    match voter.member_update(*id, peer_urls).await {
+        Ok(()) => Outcome::Done,
+        Err(error) => refused(&error),
+    }
 }
 
 pub(super) async fn promote(

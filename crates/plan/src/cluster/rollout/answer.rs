@@ -54,6 +54,7 @@ pub(super) fn answer(rollout: &Rollout<'_>, stage: Stage<'_>) -> Decision {
         Stage::TrialFails => halt(observed),
         Stage::TrialStarts => await_trial(observed),
         Stage::NotPrepared(stage) => versions::answer(observed, list, stage),
+        Stage::NotListed(why) => wait(rollout, &why, SOON),
         Stage::JoinerTries(ordinal) => await_joiner(rollout, ordinal),
         Stage::MemberTries(turn) => take(
             rollout,

@@ -101,6 +101,10 @@ fn stage<'a>(
     if proven.template == target {
         return Some(Stage::PodFollows(ordinal, pod));
     }
+    // Whether the others would find a member that listens otherwise, only a quorum can tell.
+    if !observed.may_listen() && observed.pods.len() > 1 {
+        return None;
+    }
     if version.minor < proven.version.minor {
         return Some(Stage::NoDowngrade(ordinal, pod));
     }

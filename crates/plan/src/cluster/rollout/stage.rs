@@ -59,6 +59,8 @@ pub(super) enum Stage<'a> {
     TrialStarts,
     /// The target is not proven, and etcd has to do something before any member tries it.
     NotPrepared(versions::Stage<'a>),
+    /// The target is not proven, and members would listen for each other otherwise than all of them are listed.
+    NotListed(String),
     /// The target is not proven, and a new member tries it: what an earlier operator left can take in no member.
     JoinerTries(u32),
     /// The target is not proven, and this member tries it.
@@ -84,6 +86,7 @@ impl Stage<'_> {
             | Stage::TrialFails
             | Stage::TrialStarts
             | Stage::NotPrepared(_)
+            | Stage::NotListed(_)
             | Stage::JoinerTries(_)
             | Stage::MemberTries(_) => false,
         }
@@ -154,8 +157,10 @@ fn follow<'a>(rollout: &Rollout<'a>) -> Option<Stage<'a>> {
 fn try_out<'a>(rollout: &Rollout<'a>) -> Option<Stage<'a>> {
     let Rollout { observed, list, .. } = *rollout;
     let unprepared = versions::stage(observed, list, rollout.proven);
+    let unlisted = observed.why_unlisted(list);
     // Before the trial: what it is to show has been seen.
     if unprepared.is_none()
+        && unlisted.is_none()
         && let Some(ordinal) = healthy_on_target(rollout)
     {
         return Some(Stage::TargetHealthy(ordinal));
@@ -181,6 +186,9 @@ fn try_out<'a>(rollout: &Rollout<'a>) -> Option<Stage<'a>> {
     }
     if let Some(unprepared) = unprepared {
         return Some(Stage::NotPrepared(unprepared));
+    }
+    if let Some(why) = unlisted {
+        return Some(Stage::NotListed(why));
     }
     match newcomer(rollout) {
         Some(ordinal) => Some(Stage::JoinerTries(ordinal)),

@@ -113,7 +113,9 @@ fn restart(rollout: &Rollout<'_>, ordinal: u32, template: &str) -> Pending {
     } = *rollout;
     // What etcd had prepared may have been undone since the trial was recorded.
     let goes_back = template == proven.template;
-    let prepared = goes_back || versions::stage(observed, list, proven).is_none();
+    let prepared = versions::stage(observed, list, proven).is_none();
+    let listed = observed.why_unlisted(list).is_none();
+    let prepared = goes_back || (prepared && listed);
     let Some(turn) = turn(observed, list, ordinal).filter(|_| prepared) else {
         return Pending::NotPossible;
     };
