@@ -14,6 +14,7 @@ mod locked;
 mod membership;
 mod process;
 mod space;
+mod switched;
 mod trio;
 mod versions;
 
@@ -89,4 +90,5 @@ on_every_version!(
     space::a_lone_member_gets_its_space_back,
     space::three_members_get_their_space_back,
     space::data_that_was_changed_on_disk_shows_in_the_hash,
+    switched::members_are_switched_and_back_and_come_back_from_a_stop_half_way,
 );
