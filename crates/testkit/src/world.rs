@@ -101,6 +101,8 @@ pub struct World {
     pub astray: BTreeMap<u32, astray::Stray>,
     /// Volumes can be used on any node.
     pub mobile: bool,
+    /// How many pods the nodes have room for; `None` for any number.
+    pub places: Option<usize>,
     /// Nodes that are not well.
     pub nodes: BTreeMap<String, NodeState>,
     /// The Secrets of certificates.
@@ -410,6 +412,7 @@ impl World {
             zonal: false,
             astray: BTreeMap::new(),
             mobile: false,
+            places: None,
             nodes: BTreeMap::new(),
             certificates: tls::Secrets::default(),
             refuses: BTreeMap::new(),

@@ -82,6 +82,6 @@ pub(super) async fn attempt(
 
 /// What is reported while a step that succeeded is held back: no event repeats it.
 fn in_vain() -> Outcome {
-    let why = "this step was repeated several times in a row, because another writer reverts it; it is retried after pauses of up to 5 min";
+    let why = "this step was repeated several times in a row, because something reverts it; it is retried after pauses of up to 5 min";
     Outcome::NotNow(why.to_owned())
 }

@@ -62,6 +62,9 @@ const RULES: &[Rule] = &[
     hang::wait,
     // Before `incomplete`: what this operator does to a member explains why that member is missing.
     maintain::under_way,
+    // After `join`, which is what it waits for. Before `incomplete`, which names the member that is missing and not why another
+    // one stays.
+    shrink::staying,
     // Before everything below, which is for a cluster that is complete. A claim that is to grow does not wait for it
     // (`storage::grow_meanwhile`).
     waiting::incomplete,
@@ -73,8 +76,6 @@ const RULES: &[Rule] = &[
     debug::debug,
     // After everything that acts: it only waits. Before upkeep, which does not begin while a member leaves.
     shrink::departing,
-    // Likewise. Here, and not where members leave, because `join` is what it waits for.
-    shrink::staying,
     // Only in a cluster that has nothing else to do: until then what was tried before is worth knowing.
     hang::forget,
     rollout::forget,

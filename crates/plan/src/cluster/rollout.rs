@@ -52,7 +52,10 @@ pub(super) fn called_off(observed: &Observed, _: &MemberList) -> Option<Decision
 pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let latched = &observed.cluster.latched;
     let (_, target) = observed.goal()?;
-    let stale = latched.called_off.is_some() && !observed.is_called_off(target);
+    // While the spec is not in force, what is asked for is not known.
+    let asked = observed.cluster.target.as_ref();
+    let known = asked.is_some_and(|asked| asked.refused.is_none());
+    let stale = latched.called_off.is_some() && known && !observed.is_called_off(target);
     stale.then(|| {
         let latched = Latched {
             called_off: None,

@@ -4,12 +4,15 @@
 use api::v1alpha1::status::RetireIntent;
 use api::{Reason, names};
 
-use crate::cluster::answers::{record_leaving, starting};
+use crate::cluster::answers::{record_leaving, requeue_by_pod_age, starting};
 use crate::cluster::{claims, replace};
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{
-    Leaving, Member, MemberList, NO_MEMBER, Observed, format_id, parse_id, quorum,
+    Leaving, Member, MemberList, NO_MEMBER, Observed, describe, format_id, parse_id, quorum,
 };
+
+/// Seconds in which a pod that is to run finds a node.
+const SCHEDULED_WITHIN: i64 = 60;
 
 /// An edit that was taken back, or a departure that is complete, is forgotten before anything else: what is
 /// recorded here decides over a volume.
@@ -19,7 +22,8 @@ pub(super) fn forget(observed: &Observed, list: &MemberList) -> Option<Decision>
         let asked = leaving.ordinal < size && !replace::is_due(observed, leaving);
         let member = observed.member_of(leaving.ordinal);
         let needed = leaving.ordinal >= size
-            && member.is_some_and(|member| is_needed(observed, list, (size, member)));
+            && member
+                .is_some_and(|member| is_needed(observed, list, (size, leaving.ordinal, member)));
         let stays = leaving.listed == Some(true) && (asked || needed);
         let gone = leaving.claim.is_none() || is_used_again(observed, leaving);
         let complete = leaving.listed == Some(false) && gone;
@@ -141,7 +145,9 @@ pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision>
         .members
         .iter()
         .filter_map(|member| Some((observed.ordinal_of(member)?, member)))
-        .filter(|(ordinal, member)| *ordinal >= size && !is_needed(observed, list, (size, member)))
+        .filter(|(ordinal, member)| {
+            *ordinal >= size && !is_needed(observed, list, (size, *ordinal, member))
+        })
         .max_by_key(|(n, _)| (Some(*n) == dead, is_dead(*n), *n))?;
     // The last voter stays until another votes.
     if !list.voters().any(|voter| voter.id != member.id) {
@@ -162,12 +168,41 @@ pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision>
 
 /// It votes and is well, and without it fewer would vote than are asked for: one of those lost its data, or has not joined yet.
 /// That one joins first. Five that are made three, one of them lost, would otherwise be two for as long as it takes to bring the
-/// data of the leader to the third, and two voters tolerate no failure at all. A member that is not well adds nothing, and while
-/// it is listed etcd may take in no other; a learner has no vote.
-fn is_needed(observed: &Observed, list: &MemberList, (size, member): (u32, &Member)) -> bool {
+/// data of the leader to the third, and two voters tolerate no failure at all. A member that is not well, or whose data differs,
+/// adds nothing, and while it is listed etcd may take in no other; a learner has no vote. And where the missing one does not come,
+/// this one may be what it waits for: it has the node that the other needs.
+fn is_needed(
+    observed: &Observed,
+    list: &MemberList,
+    (size, ordinal, member): (u32, u32, &Member),
+) -> bool {
     let rest = list.voters().filter(|voter| voter.id != member.id).count();
     let fewer = u32::try_from(rest).is_ok_and(|rest| rest < size);
-    fewer && !member.learner && observed.is_healthy(member)
+    fewer
+        && !member.learner
+        && observed.is_healthy(member)
+        && replace::diagnose(observed, ordinal, member).is_none()
+        && missing(observed, size).any(|ordinal| is_coming(observed, ordinal))
+}
+
+/// Members that are asked for and do not vote yet.
+fn missing(observed: &Observed, size: u32) -> impl Iterator<Item = u32> {
+    let votes = |ordinal: u32| observed.member_of(ordinal).is_some_and(|m| !m.learner);
+    (0..size).filter(move |ordinal| !votes(*ordinal))
+}
+
+/// It joins, or its pod has a node, or has not waited for one for long, or is about to be created.
+fn is_coming(observed: &Observed, ordinal: u32) -> bool {
+    let joins = observed.member_of(ordinal).is_some();
+    let pod = observed.pods.get(&ordinal);
+    joins
+        || pod.map_or_else(
+            || !observed.cannot_be_created(ordinal) && !observed.is_withheld(ordinal),
+            |pod| {
+                let age = observed.now.duration_since(pod.created);
+                pod.scheduled || age.as_secs() < SCHEDULED_WITHIN
+            },
+        )
 }
 
 /// What cannot leave yet, and for which member it stays.
@@ -175,16 +210,19 @@ pub(super) fn staying(observed: &Observed, list: &MemberList) -> Option<Decision
     let size = observed.cluster.intent.as_ref().ok()?.size;
     let stays = list.voters().find_map(|voter| {
         let ordinal = observed.ordinal_of(voter).filter(|n| *n >= size)?;
-        is_needed(observed, list, (size, voter)).then_some(ordinal)
+        is_needed(observed, list, (size, ordinal, voter)).then_some(ordinal)
     })?;
-    let votes = |ordinal: &u32| observed.member_of(*ordinal).is_some_and(|m| !m.learner);
-    let missing = (0..size).find(|ordinal| !votes(ordinal))?;
+    let missing = missing(observed, size).find(|ordinal| is_coming(observed, *ordinal))?;
+    let pod = observed.pods.get(&missing);
     let why = format!(
-        "{} is not removed before {} has joined: fewer voters would tolerate fewer failures",
+        "{} is not removed before {} has joined, because fewer voters would tolerate fewer failures; {} {}",
         observed.member_name(stays),
-        observed.member_name(missing)
+        observed.member_name(missing),
+        observed.member_name(missing),
+        pod.map_or_else(|| "has no pod".to_owned(), describe)
     );
-    Some(Decision::wait(Reason::RemovingMember, why, LATER))
+    let requeue = requeue_by_pod_age(observed, missing).min(LATER);
+    Some(Decision::wait(Reason::RemovingMember, why, requeue))
 }
 
 /// A voter that would remain and is not healthy, or is about to be away: with the claim of the member that leaves may

@@ -60,7 +60,7 @@ impl FailedStep {
             Vain::Rejected => format!("this has failed since {since}: {words}"),
             Vain::PutOff => format!("this has been put off since {since}: {words}"),
             Vain::Undone => {
-                format!("this has been repeated since {since}, because another writer reverts it")
+                format!("this has been repeated since {since}, because something reverts it")
             }
         };
         let longest = match longest {
@@ -78,7 +78,7 @@ impl FailedStep {
             Vain::Rejected => Outcome::Failed(self.words.clone()),
             Vain::PutOff => Outcome::NotNow(self.words.clone()),
             Vain::Undone => Outcome::NotNow(
-                "this step was repeated several times in a row, because another writer reverts it; it is retried after pauses of up to 5 min".to_owned(),
+                "this step was repeated several times in a row, because something reverts it; it is retried after pauses of up to 5 min".to_owned(),
             ),
         }
     }
@@ -101,6 +101,8 @@ impl FailedStep {
     fn is_about(&self, step: &Step) -> bool {
         match self.vain {
             Vain::Rejected => is_same(&self.step, step),
+            // How far is compacted grows with every write.
+            Vain::PutOff if matches!(step, Step::Compact { .. }) => is_same(&self.step, step),
             Vain::PutOff | Vain::Undone => self.step == *step,
         }
     }

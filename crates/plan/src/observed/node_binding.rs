@@ -33,8 +33,8 @@ impl NodeBinding {
         }
     }
 
-    /// The volume can be used on another node, and no pod has come to use it there for so many seconds: what holds it, a pod
-    /// that does not go or an attachment, has had the time that a node gets.
+    /// The volume can be used on another node, and for so many seconds its pod has not left this one: it has had the time that a
+    /// node gets.
     pub(crate) fn keeps_volume(&self, now: Timestamp, patience: i64) -> Option<Timestamp> {
         let since = self.gone_since.filter(|_| self.is_gone())?;
         let long = now.duration_since(since).as_secs() >= patience;

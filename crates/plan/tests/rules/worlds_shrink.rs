@@ -1,6 +1,7 @@
 //! Stories of clusters that are made smaller, in the simulated Kubernetes and etcd.
 
 use api::Reason;
+use plan::observed::NodeState;
 use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
 use testkit::{Run, World};
@@ -187,5 +188,30 @@ fn a_member_that_is_missing_joins_before_fewer_vote_than_are_asked_for() {
                 "{what}"
             );
         }
+    }
+}
+
+/// Every node takes one member, and two nodes are gone for good: what is asked for now is what fits.
+#[test]
+fn members_that_find_no_node_keep_no_other_from_leaving() {
+    for seed in seeds(10) {
+        let what = format!("seed {seed}");
+        let mut run = settled(5, 6, seed);
+        run.world.places = Some(3);
+        for ordinal in [0, 1] {
+            run.world.set_node(ordinal, NodeState::Deleted);
+            pass(&mut run, 100);
+        }
+        run.world.resize(3);
+        pass(&mut run, 300);
+        settle(&mut run, &what);
+        assert_eq!(run.world.healthy_voters(), 3, "{what}");
+    }
+}
+
+fn pass(run: &mut Run<'_>, seconds: u32) {
+    for _ in 0..seconds {
+        run.turn();
+        run.world.sleep(1);
     }
 }

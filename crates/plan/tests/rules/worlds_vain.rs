@@ -72,7 +72,7 @@ fn an_expansion_that_is_undone_holds_up_no_other() {
         assert_eq!(sizes, [10, 20, 20], "{what}: {}", said(&run));
         let said = said(&run);
         assert!(
-            said.contains("because another writer reverts it"),
+            said.contains("because something reverts it"),
             "{what}: {said}"
         );
         ends(&mut run, &what);

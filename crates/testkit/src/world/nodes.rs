@@ -14,6 +14,10 @@ impl World {
 
     /// Where a new pod runs: where its volume is, or anywhere; `None` while that node takes no pods.
     pub(super) fn schedule(&mut self, ordinal: u32) -> Option<String> {
+        let taken = self.pods.values().filter(|pod| pod.node.is_some()).count();
+        if self.places.is_some_and(|places| taken >= places) {
+            return None;
+        }
         let tied = self.claims.get(&ordinal).and_then(|c| c.node.clone());
         // A volume that is tied to nothing follows its pod.
         let tied = tied.filter(|node| !self.mobile || self.node(node) == NodeState::Ready);
