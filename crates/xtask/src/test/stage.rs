@@ -33,6 +33,8 @@ pub(super) enum Stage {
     Build,
     /// The client and the gate against real etcd binaries
     Etcd,
+    /// Properties, exhaustion, simulated worlds and the model; in a whole run begun before `etcd`, which mostly waits
+    Rules,
     /// Generated files are fresh
     Generate,
     /// Start the local cluster
@@ -45,8 +47,6 @@ pub(super) enum Stage {
     E2eAlone,
     /// Two minutes of chaos
     Chaos,
-    /// Properties, exhaustion, simulated worlds and the model; in a whole run beside the stages that mostly wait
-    Rules,
 }
 
 /// Test binaries that do more when they are given real etcds.
@@ -55,8 +55,8 @@ const REAL_ETCD: &str = "--workspace --test real --test gate";
 /// What keeps a processor busy for minutes and needs nothing else.
 const RULES: &str = "rules";
 
-/// Yields to whatever else wants to run, because stories measure gaps between writes. Sessions share the processors evenly,
-/// so the session has to yield, and not only its processes.
+/// Yields to whatever else wants to run. Sessions share the processors evenly, so the session has to yield, and not only its
+/// processes.
 const YIELDING: &str = r#"{ echo 19 > /proc/$$/autogroup; } 2>/dev/null; exec chrt --idle 0 "$@""#;
 
 /// The user stories. All of the workspace takes part, so that features and therefore builds are those of `unit`.
@@ -90,7 +90,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Runs the rules with what the stages from here on leave of the processors, until they are asked for.
+    /// Runs the rules with what the next stages leave of the processors, until they are asked for.
     pub(super) fn begin_rules(&mut self) {
         let mut command = Command::new("setsid");
         command.args(["sh", "-c", YIELDING, "sh", env!("CARGO")]);
@@ -155,13 +155,13 @@ impl Stage {
         Self::Unit,
         Self::Build,
         Self::Etcd,
+        Self::Rules,
         Self::Generate,
         Self::Up,
         Self::Deploy,
         Self::E2e,
         Self::E2eAlone,
         Self::Chaos,
-        Self::Rules,
     ];
 
     pub(super) fn name(self) -> &'static str {
