@@ -2,7 +2,8 @@
 
 use api::Reason;
 
-use crate::decision::Decision;
+use crate::cluster::maintain;
+use crate::decision::{Decision, Step};
 use crate::observed::{Answer, Failures, Observed, Refusals, Refused};
 use crate::status::Outcome;
 
@@ -36,9 +37,21 @@ fn failures(
     let said = matches!(outcome, Outcome::Failed(_)).then(|| decision.step.clone());
     let now = observed.now;
     let all = known.list().into_iter();
-    let all = all.filter(move |failed| failed.lasts(now) && Some(&failed.step) != said.as_ref());
+    let all = all.filter(move |failed| {
+        failed.lasts(now)
+            && is_wanted(observed, &failed.step)
+            && Some(&failed.step) != said.as_ref()
+    });
     all.take(NAMED)
         .map(|failed| (Reason::StepFailed, failed.describe()))
+}
+
+/// Whether a step that failed would still be taken. A compaction that met a member which was restarted is not missed once
+/// there is space: to tell of it would be to call a cluster unready that is well.
+fn is_wanted(observed: &Observed, step: &Step) -> bool {
+    let known = observed.etcd.members.is_some();
+    let compacts = matches!(step, Step::Compact { .. });
+    !(compacts && known) || maintain::complaint(observed).is_some()
 }
 
 fn objects(observed: &Observed, outcome: &Outcome) -> Vec<(Reason, String)> {

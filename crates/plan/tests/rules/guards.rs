@@ -4,10 +4,11 @@ use api::Reason;
 use api::v1alpha1::cluster::Retention;
 use api::v1alpha1::status::{EtcdClusterStatus, KnownVoter};
 use gate::{Action, Grant, State};
+use jiff::SignedDuration;
 use manifests::Kind;
 use plan::cluster::first_allowed;
 use plan::invariants::{self, Violation};
-use plan::observed::{Answer, Attempt, Refusals, Wish, format_id};
+use plan::observed::{Answer, Attempt, FailedStep, Refusals, Vain, Wish, format_id};
 use plan::status::{Outcome, decide_status};
 use plan::{Decision, Step, decide};
 use testkit::scene::{Alarmed, Begun, Claimed, Dark, Does, Listed, Scene, Slot, UID};
@@ -84,6 +85,33 @@ fn an_alarm_is_no_darkness() {
         let told = status.conditions.iter().find(|c| c.type_ == "Available");
         assert_eq!(told.map(|c| c.status.as_str()), Some("False"));
         assert_eq!(status.unavailable_since, None);
+    }
+}
+
+/// It met a member that was restarted, and the space was won otherwise since.
+#[test]
+fn a_compaction_that_failed_is_told_only_while_space_is_short() {
+    for (alarm, told) in [(Alarmed::NoSpace, true), (Alarmed::No, false)] {
+        let scene = Scene {
+            alarm,
+            ..Scene::formed(3, vec![Slot::voter(); 3])
+        };
+        let mut observed = scene.observed();
+        observed.failed.push(FailedStep {
+            step: Step::Compact { revision: 7 },
+            vain: Vain::Rejected,
+            why: "the history cannot be compacted".to_owned(),
+            words: "no connection could be opened".to_owned(),
+            generation: observed.cluster.generation,
+            since: observed.now,
+            tries: 1,
+            retry_at: observed.now + SignedDuration::from_mins(1),
+        });
+        let decision = decide(&observed);
+        let old = EtcdClusterStatus::default();
+        let status = decide_status(&observed, &decision, &Outcome::Done, &old).unwrap();
+        let all = format!("{:?}", status.conditions);
+        assert_eq!(all.contains("cannot be compacted"), told, "{all}");
     }
 }
 
