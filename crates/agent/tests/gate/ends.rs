@@ -28,7 +28,7 @@ fn a_signal_ends_the_wait_at_once_with_success() {
         let asked = Instant::now();
         agent.signal(signal);
         assert_eq!(agent.await_exit().code(), Some(0));
-        assert!(asked.elapsed().as_secs() < 10, "{:?}", asked.elapsed());
+        assert!(asked.elapsed().as_millis() < 1000, "{:?}", asked.elapsed());
         assert!(message(&pod).contains("asked to stop"));
     }
 }

@@ -188,7 +188,7 @@ fn a_flood_holds_up_neither_the_operator_nor_the_kubelet() {
     assert_eq!(get(pod.port, "/livez").unwrap().0, 200);
     assert!(pod.report().is_some());
     assert!(
-        begun.elapsed() < Duration::from_secs(8),
+        begun.elapsed() < Duration::from_secs(2),
         "{:?}",
         begun.elapsed()
     );
@@ -216,7 +216,7 @@ fn a_handshake_that_does_not_end_is_ended() {
         drop(stream.read_to_end(&mut rest));
         let took = begun.elapsed();
         assert!(
-            took > Duration::from_secs(1) && took < Duration::from_secs(9),
+            took > Duration::from_secs(1) && took < Duration::from_secs(5),
             "{took:?}"
         );
     }
@@ -231,7 +231,7 @@ fn a_handshake_that_does_not_end_is_ended() {
         stream.write_all(b"\x00").is_err().then_some(())
     });
     assert!(
-        begun.elapsed() < Duration::from_secs(20),
+        begun.elapsed() < Duration::from_secs(6),
         "{:?}",
         begun.elapsed()
     );

@@ -127,7 +127,7 @@ async fn a_defragmentation_without_an_end_holds_up_no_look() {
         let outcome = Box::pin(act::act(&cluster, &observed, &decision, &ctx)).await;
         assert!(matches!(outcome, Outcome::NotNow(_)), "{outcome:?}");
     }
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(start.elapsed() < Duration::from_secs(2));
     tokio::time::sleep(Duration::from_millis(50)).await;
     // The next look sees it, and it was begun once.
     let seen = ctx.upkeep.look(&observed.cluster.uid).unwrap();
