@@ -9,6 +9,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
+{{- /* Name of Service, Secret and both configurations of the webhook; empty where there is none. */ -}}
+{{- define "operator.webhook" -}}
+{{- if and .Values.webhook (not .Values.namespaces) }}{{ include "operator.name" . }}-webhook{{ end }}
+{{- end }}
 {{- /* Exactly what the operator does, and nothing it might. */ -}}
 {{- define "operator.rules" -}}
 - apiGroups: [etcd.etcd.io]
@@ -17,6 +21,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - apiGroups: [etcd.etcd.io]
   resources: [etcdclusters/status]
   verbs: [update, patch]
+- apiGroups: [etcd.etcd.io]
+  resources: [etcdusers, etcdroles]
+  verbs: [list, watch]
+- apiGroups: [etcd.etcd.io]
+  resources: [etcdusers/status, etcdroles/status]
+  verbs: [update]
 - apiGroups: [etcd.etcd.io]
   resources: [etcdclusters/finalizers]
   verbs: [update]
@@ -44,6 +54,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch]

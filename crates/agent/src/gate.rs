@@ -28,7 +28,7 @@ use crate::{
     outcome::{self, Exit, Fault},
     permit::{self, Offer, Permitted, Start, Wait},
     recover, removed,
-    serve::{Door, Files, Server, Servers, forbid_core_dumps},
+    serve::{Door, Files, Server, Servers},
     start,
     telemetry::{Level, log},
     volume::{self, link::Lead},
@@ -111,9 +111,6 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
 /// What comes before the first look.
 fn begin(args: &Gate) -> Result<Stop> {
     let stop = Stop::register()?;
-    if args.secure.is_some() {
-        forbid_core_dumps();
-    }
     start::check_binary(&args.etcd)?;
     recover::settle(&args.volume)?;
     Ok(stop)

@@ -9,6 +9,7 @@
 mod annotations;
 mod args;
 mod child;
+mod dumps;
 mod fence;
 mod floor;
 mod gate;
@@ -42,7 +43,10 @@ fn main() -> ExitCode {
     };
     let done = match &command {
         Command::Install(path) => install::install(path),
-        Command::Gate(gate) => gate::run(gate),
+        Command::Gate(gate) => {
+            dumps::forbid();
+            gate::run(gate)
+        }
         Command::Probe(port) => return probe::probe(*port),
     };
     match done {

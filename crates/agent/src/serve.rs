@@ -16,7 +16,7 @@ use std::{
 
 use gate::{REPORT_PATH, Report};
 
-pub(crate) use self::secure::{Files, forbid_core_dumps};
+pub(crate) use self::secure::Files;
 
 /// Connections answered at the same time. For one more, the oldest of the address that has the most is closed.
 const MOST_CONNECTIONS: usize = 32;

@@ -20,6 +20,19 @@ pub struct Record {
     pub not_after: Time,
     /// SHA-256 of the data, so that a Secret that was edited is noticed.
     pub data: String,
+    /// What was copied from another source; absent where the operator issued all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied: Option<Copied>,
+}
+
+/// Which certificates of another source were copied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Copied {
+    /// Identity of the certificates.
+    pub leaves: String,
+    /// Identity of the authorities that members trust for them, beside the operator's own.
+    pub trust: String,
 }
 
 impl Record {

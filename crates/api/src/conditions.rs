@@ -116,6 +116,11 @@ reasons! {
     /// A member does not accept the certificate of the operator, or presents one that the operator does not accept; its
     /// state is unknown.
     CertificateRejected,
+    /// Authentication of etcd is being switched on or off, or its users and roles are being changed.
+    ConfiguringAuth,
+    /// Authentication of etcd cannot be switched on, or the operator is not known to etcd; the message has the command that
+    /// helps.
+    AuthProblem,
     /// The Kubernetes API or etcd rejected a step, which is retried; or a step was not taken because it is not safe, which
     /// is a bug in the operator.
     StepFailed,
@@ -155,6 +160,10 @@ reasons! {
     MemberAdmitted,
     /// Certificates of members or clients were issued or renewed.
     CertificatesIssued,
+    /// Authentication of etcd was switched on.
+    AuthEnabled,
+    /// Authentication of etcd was switched off.
+    AuthDisabled,
     /// A backup was taken. Not used by this release.
     BackupCreated,
     /// A backup failed. Not used by this release.

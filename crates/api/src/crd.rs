@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use crate::intent::{DEFAULT_REPOSITORY, DEFAULT_SIZE, DEFAULT_STORAGE};
 use crate::rules::{self, CelRule};
+use crate::v1alpha1::role::EtcdRole;
+use crate::v1alpha1::user::EtcdUser;
 use crate::{EtcdCluster, EtcdVersion};
 
 /// Why the CRD could not be made; only a mistake in this crate can be the reason.
@@ -20,6 +22,11 @@ pub enum CrdError {
     /// The schema is no longer one.
     #[error("the changed schema is not a CRD")]
     NotACrd(#[from] serde_json::Error),
+}
+
+/// The CRDs of all kinds.
+pub fn all() -> Result<Vec<CustomResourceDefinition>, CrdError> {
+    Ok(vec![etcd_cluster()?, etcd_user()?, etcd_role()?])
 }
 
 /// The CRD of `EtcdCluster`.
@@ -39,18 +46,73 @@ pub fn etcd_cluster() -> Result<CustomResourceDefinition, CrdError> {
     for (path, key, value) in bounds::all() {
         set(schema, path, key, value)?;
     }
-    let conditions = &["status", "conditions"];
-    set(schema, conditions, "x-kubernetes-list-type", json!("map"))?;
-    set(
-        schema,
-        conditions,
-        "x-kubernetes-list-map-keys",
-        json!(["type"]),
-    )?;
+    list_conditions(schema)?;
     for rule in rules::all() {
         add_rule(schema, rule)?;
     }
     Ok(serde_json::from_value(crd)?)
+}
+
+/// The CRD of `EtcdUser`.
+pub fn etcd_user() -> Result<CustomResourceDefinition, CrdError> {
+    let texts: &[&[&str]] = &[
+        &["spec", "clusterName"],
+        &["spec", "userName"],
+        &["spec", "roles", "*"],
+        &["spec", "passwordSecret"],
+    ];
+    account(EtcdUser::crd(), texts, "roles", rules::accounts::USER)
+}
+
+/// The CRD of `EtcdRole`.
+pub fn etcd_role() -> Result<CustomResourceDefinition, CrdError> {
+    let texts: &[&[&str]] = &[&["spec", "clusterName"], &["spec", "roleName"]];
+    account(EtcdRole::crd(), texts, "permissions", rules::accounts::ROLE)
+}
+
+/// Names are said and short, and the list that both kinds have is bounded.
+fn account(
+    crd: CustomResourceDefinition,
+    texts: &[&[&str]],
+    list: &str,
+    rules: &[CelRule],
+) -> Result<CustomResourceDefinition, CrdError> {
+    let mut crd = serde_json::to_value(crd)?;
+    let schema = crd
+        .pointer_mut("/spec/versions/0/schema/openAPIV3Schema")
+        .ok_or_else(|| CrdError::NoSuchProperty("openAPIV3Schema".into()))?;
+    for path in texts {
+        set(schema, path, "minLength", json!(1))?;
+        set(schema, path, "maxLength", json!(bounds::NAME))?;
+    }
+    set(schema, &["spec", list], "maxItems", json!(bounds::GRANTS))?;
+    if list == "permissions" {
+        for of in [
+            &["key"][..],
+            &["prefix"],
+            &["range", "from"],
+            &["range", "to"],
+        ] {
+            let path = [&["spec", "permissions", "*"], of].concat();
+            set(schema, &path, "maxLength", json!(bounds::KEY))?;
+        }
+        for of in [&["key"][..], &["range", "from"]] {
+            let path = [&["spec", "permissions", "*"], of].concat();
+            set(schema, &path, "minLength", json!(1))?;
+        }
+    }
+    list_conditions(schema)?;
+    for rule in rules {
+        add_rule(schema, rule)?;
+    }
+    Ok(serde_json::from_value(crd)?)
+}
+
+fn list_conditions(schema: &mut Value) -> Result<(), CrdError> {
+    let conditions = &["status", "conditions"];
+    set(schema, conditions, "x-kubernetes-list-type", json!("map"))?;
+    let keys = json!(["type"]);
+    set(schema, conditions, "x-kubernetes-list-map-keys", keys)
 }
 
 fn defaults() -> Vec<(&'static [&'static str], Value)> {

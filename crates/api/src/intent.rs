@@ -18,6 +18,7 @@ use crate::image::ImageIntent;
 use crate::v1alpha1::access::Access;
 use crate::v1alpha1::cluster::{Debug, EtcdClusterSpec, OnQuorumLoss, Resources};
 use crate::v1alpha1::etcd::Etcd;
+use crate::v1alpha1::security::NetworkPolicySettings;
 use crate::{EtcdVersion, Quantity};
 
 pub use maintenance::{DailyWindow, MaintenanceIntent};
@@ -54,6 +55,10 @@ pub struct ClusterIntent {
     pub resources: Resources,
     /// TLS.
     pub tls: TlsIntent,
+    /// Who may connect; absent unless it is switched on.
+    pub network_policy: Option<NetworkPolicySettings>,
+    /// Authentication is to be on, or off; `None` where it is left as it is.
+    pub auth: Option<bool>,
     /// Settings of etcd, as they were written.
     pub etcd: Etcd,
     /// Settings of the pods; shared, because intents are copied with every reconcile.
@@ -132,6 +137,8 @@ impl ClusterIntent {
             storage: storage::parse(spec.storage.as_ref())?,
             resources: spec.resources.clone().unwrap_or_default(),
             tls: security::parse(spec.security.as_ref()),
+            network_policy: parse_network_policy(spec),
+            auth: security::parse_auth(spec.security.as_ref()),
             etcd: parse_etcd(spec.etcd.as_ref())?,
             pod: Arc::new(pod::parse(spec.pod.as_ref())?),
             access: spec.access.clone().unwrap_or_default(),
@@ -184,6 +191,11 @@ impl ClusterIntent {
             .and_then(Quantity::value)
             .unwrap_or_else(|| storage::quota(bytes))
     }
+}
+
+fn parse_network_policy(spec: &EtcdClusterSpec) -> Option<NetworkPolicySettings> {
+    let settings = spec.security.as_ref()?.network_policy.clone()?;
+    settings.enabled.unwrap_or(true).then_some(settings)
 }
 
 fn parse_size(size: Option<i32>) -> Result<u32, InvalidSpec> {

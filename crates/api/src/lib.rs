@@ -1,6 +1,7 @@
 //! Room 1, the contract with users: kinds, fields, names, labels, conditions, and the parsing of a
 //! spec into an intent. Types and pure functions only; no IO.
 
+pub mod absent;
 pub mod certificates;
 pub mod conditions;
 pub mod crd;

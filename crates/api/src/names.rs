@@ -55,6 +55,11 @@ pub fn client_secret(cluster: &str) -> String {
     format!("{cluster}-client-tls")
 }
 
+/// Secret with the certificate of a user, by the name of its `EtcdUser`.
+pub fn user_secret(cluster: &str, user: &str) -> String {
+    format!("{cluster}-user-{user}-tls")
+}
+
 /// Headless Service of the members.
 pub fn peer_service(cluster: &str) -> String {
     format!("{cluster}-peer")

@@ -2,9 +2,11 @@
 //! schema by [`crate::crd`] and tried against a real API server.
 
 mod access;
+pub(crate) mod accounts;
 mod etcd;
 mod image;
 mod maintenance;
+mod network;
 mod pod;
 mod recovery;
 mod security;
@@ -76,10 +78,13 @@ const TABLES: &[&[CelRule]] = &[
     recovery::RULES,
     security::CLIENTS,
     security::PEERS,
+    security::AUTH,
     security::RULES,
+    network::CLIENTS,
+    network::METRICS,
 ];
 
-/// All rules.
+/// All rules of `EtcdCluster`.
 pub fn all() -> impl Iterator<Item = &'static CelRule> {
     TABLES.iter().flat_map(|table| table.iter())
 }

@@ -7,6 +7,8 @@ pub mod former;
 pub mod maintenance;
 pub mod memory;
 pub mod pod;
+pub mod role;
 pub mod security;
 pub mod status;
 pub mod storage;
+pub mod user;

@@ -61,3 +61,19 @@ fn lineages() {
         }
     });
 }
+
+#[test]
+fn records_of_certificates_and_transports() {
+    let record = r#"{"authorities":"a","asked":"x","issuedAt":"2026-01-01T00:00:00Z","renewAt":"2026-02-01T00:00:00Z","notAfter":"2026-03-01T00:00:00Z","data":"d"}"#;
+    assert!(api::certificates::Record::parse(record).is_some());
+    never_panics_on_text(&[record, "client=Tls,peer=Plain"], |text| {
+        let record = api::certificates::Record::parse(text);
+        if let Some(record) = record {
+            assert_eq!(
+                api::certificates::Record::parse(&record.to_text()),
+                Some(record)
+            );
+        }
+        api::Transport::parse(text)
+    });
+}

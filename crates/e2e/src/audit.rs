@@ -1,5 +1,5 @@
 //! What the operator writes, as the API server's audit log has it. Only the local cluster keeps one, beside its kubeconfig
-//! (`crates/xtask/src/cluster/addons/audit.yaml`): every write of the operator's account, but for its lease.
+//! (`crates/xtask/src/cluster/addons/audit.yaml`): every request of the operator's account, but for its lease.
 
 use std::fmt::Display;
 use std::fs;
@@ -89,6 +89,12 @@ fn parse(line: &str, namespace: &str) -> Option<Write> {
     if text("/objectRef/namespace") != Some(namespace) {
         return None;
     }
+    if !matches!(
+        text("/verb")?,
+        "create" | "update" | "patch" | "delete" | "deletecollection"
+    ) {
+        return None;
+    }
     let name = text("/objectRef/name").unwrap_or_default();
     let part = text("/objectRef/subresource").unwrap_or_default();
     let what = format!(
@@ -113,6 +119,7 @@ mod tests {
         let write = parse(line, "e2e-1").unwrap();
         assert_eq!(write.what, "update etcdclusters c status");
         assert_eq!(write.at.as_second(), 1_767_225_607);
+        assert_eq!(parse(&line.replace("update", "get"), "e2e-1"), None);
         assert_eq!(parse(line, "e2e-12"), None);
         assert_eq!(parse(line.trim_end_matches('}'), "e2e-1"), None);
     }

@@ -1,11 +1,17 @@
 //! The commands a user types, with their words.
 
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+
+use crate::wait::MINUTE;
+
+/// Until a command is typed again.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// `kubectl` in one namespace.
 #[derive(Clone, Debug)]
@@ -61,8 +67,21 @@ impl Commands {
         self.kubectl_with(arguments, "").await
     }
 
-    /// `kubectl ARGUMENTS` with something to read.
+    /// `kubectl ARGUMENTS` with something to read. While the operator is away a spec is refused, and a user types it again.
     pub async fn kubectl_with(&self, arguments: &[&str], input: &str) -> Result<Answer> {
+        let begin = Instant::now();
+        loop {
+            let answer = self.kubectl_once(arguments, input).await?;
+            let away = !answer.ok && is_admission_away(&answer.stderr);
+            if !away || begin.elapsed() > MINUTE {
+                return Ok(answer);
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// The same, typed once.
+    pub async fn kubectl_once(&self, arguments: &[&str], input: &str) -> Result<Answer> {
         let mut command = Command::new("kubectl");
         command
             .args(["--namespace", &self.namespace])
@@ -111,6 +130,11 @@ impl Commands {
         ];
         self.kubectl(&arguments).await
     }
+}
+
+/// The webhook did not answer, for whichever reason: it refused nothing.
+pub(crate) fn is_admission_away(refusal: &str) -> bool {
+    refusal.contains("failed calling webhook")
 }
 
 /// Runs a command to its end.

@@ -3,7 +3,9 @@
 //!
 //! What must not happen here: a check that belongs to one story only, or a bare sleep.
 
+mod admission;
 mod audit;
+mod canary;
 mod cluster;
 mod commands;
 mod fixtures;
@@ -21,7 +23,9 @@ mod volumes;
 mod wait;
 mod witness;
 
+pub use admission::{WEBHOOK, WithoutAdmission};
 pub use audit::{Audit, Write, settled};
+pub use canary::nothing_leaked;
 pub use cluster::Cluster;
 pub use commands::{Answer, Commands};
 pub use fixtures::{document, documents};

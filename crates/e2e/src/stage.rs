@@ -1,7 +1,7 @@
 //! A namespace for one story, restricted as the strictest users have it.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, ensure};
 use api::EtcdCluster;
@@ -13,8 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::commands::Commands;
+use crate::commands::{Commands, is_admission_away};
 use crate::fixtures::document;
+use crate::wait::{MINUTE, until};
 use crate::{OPERATOR, OPERATOR_NAMESPACE};
 
 /// A spec that is refused, and words that the refusal must have.
@@ -81,17 +82,26 @@ impl Stage {
         &self.namespace
     }
 
-    /// Creates a cluster.
+    /// Creates a cluster. While the operator is away that is refused, and tried again.
     pub async fn create(&self, name: &str, spec: Value) -> Result<Cluster> {
         let object: EtcdCluster = serde_json::from_value(json!({
             "apiVersion": "etcd.etcd.io/v1alpha1", "kind": "EtcdCluster",
             "metadata": {"name": name}, "spec": spec,
         }))?;
-        self.api::<EtcdCluster>()
-            .create(&PostParams::default(), &object)
-            .await
-            .with_context(|| format!("{name} cannot be created"))?;
-        Ok(self.cluster(name))
+        let objects = self.api::<EtcdCluster>();
+        let refused = OnceLock::new();
+        let made = until(format!("{name} is created"), MINUTE, || async {
+            match objects.create(&PostParams::default(), &object).await {
+                Ok(_) => Ok(true),
+                Err(error) if is_admission_away(&error.to_string()) => Err(error.into()),
+                Err(error) => Ok(refused.set(error).is_ok()),
+            }
+        })
+        .await;
+        match refused.into_inner() {
+            Some(error) => Err(error).with_context(|| format!("{name} cannot be created")),
+            None => made.map(|_| self.cluster(name)),
+        }
     }
 
     /// Applies every spec, and tells which of them were not refused with their words.

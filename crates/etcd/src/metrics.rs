@@ -26,6 +26,8 @@ pub struct Metrics {
     pub log: Option<Ended>,
     /// Commits of the database that have ended (`etcd_disk_backend_commit_duration_seconds`).
     pub database: Option<Ended>,
+    /// Rises with every change of a user or role (`etcd_debugging_auth_revision`).
+    pub auth_revision: Option<u64>,
 }
 
 /// What has ended since the process began.
@@ -75,6 +77,7 @@ pub(crate) fn parse(page: &str) -> Metrics {
         busy: BUSY.iter().filter_map(|name| whole(name)).sum(),
         log: ended("etcd_disk_wal_fsync_duration_seconds"),
         database: ended("etcd_disk_backend_commit_duration_seconds"),
+        auth_revision: whole("etcd_debugging_auth_revision"),
     }
 }
 
@@ -108,6 +111,7 @@ mod tests {
             etcd_server_proposals_applied_total 1.234567e+06\n\
             etcd_network_snapshot_receive_inflights_total{From=\"a {b} \"} 1\n\
             etcd_network_snapshot_receive_inflights_total{From=\"c\"} 2\n\
+            etcd_debugging_auth_revision 8\n\
             etcd_disk_defrag_inflight 0\n";
         let log = Ended {
             count: 5,
@@ -119,6 +123,7 @@ mod tests {
             busy: 3,
             log: Some(log),
             database: None,
+            auth_revision: Some(8),
         };
         assert_eq!(parse(page), expected);
         assert_eq!(parse("not a page"), Metrics::default());

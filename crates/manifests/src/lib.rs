@@ -7,6 +7,7 @@ mod debug;
 pub mod drift;
 mod flags;
 mod hash;
+mod network;
 mod pdb;
 mod pod;
 mod service;
@@ -33,6 +34,15 @@ pub struct Owner {
     pub namespace: String,
     /// Its UID.
     pub uid: String,
+}
+
+/// What objects need to know of the operator that writes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installation {
+    /// Image that holds the agent.
+    pub agent_image: String,
+    /// Namespace of the operator's pods; `None` where it runs outside of Kubernetes.
+    pub namespace: Option<String>,
 }
 
 /// How much of a cluster should exist at the moment; the plan decides it.
@@ -102,6 +112,8 @@ pub enum Kind {
     PersistentVolumeClaim,
     /// `policy/v1`
     PodDisruptionBudget,
+    /// `networking.k8s.io/v1`
+    NetworkPolicy,
     /// `apps/v1`
     StatefulSet,
 }
@@ -126,6 +138,8 @@ pub fn list_objects(name: &str, intent: &ClusterIntent, shape: &Shape) -> Vec<(K
         (Kind::Service, api::names::peer_service(name)),
         (Kind::PodDisruptionBudget, name.to_owned()),
     ];
+    let network = network::wanted(intent);
+    list.extend(network.map(|_| (Kind::NetworkPolicy, name.to_owned())));
     list.extend(claims);
     list.push((Kind::StatefulSet, name.to_owned()));
     if shape.client_service {
@@ -143,10 +157,12 @@ pub fn unwanted_objects(name: &str, intent: &ClusterIntent, shape: &Shape) -> Ve
         .into_iter()
         .filter_map(|kind| access::name(name, kind));
     let client = shape.closing.then(|| api::names::client_service(name));
+    let network = network::wanted(intent).is_none();
     possible
         .filter(|possible| Some(possible) != wanted.as_ref())
         .chain(client)
         .map(|unwanted| (Kind::Service, unwanted))
+        .chain(network.then(|| (Kind::NetworkPolicy, name.to_owned())))
         .collect()
 }
 
@@ -156,7 +172,7 @@ pub fn build_objects(
     owner: &Owner,
     intent: &ClusterIntent,
     shape: &Shape,
-    agent_image: &str,
+    install: &Installation,
 ) -> Result<Vec<Object>, serde_json::Error> {
     let name = &owner.name;
     let mut objects = vec![
@@ -168,6 +184,10 @@ pub fn build_objects(
         )?,
         object(Kind::PodDisruptionBudget, name, &pdb::build(owner, shape))?,
     ];
+    if let Some(settings) = network::wanted(intent) {
+        let policy = network::build(owner, settings, install);
+        objects.push(object(Kind::NetworkPolicy, name, &policy)?);
+    }
     for ordinal in &shape.claims {
         let lineage = shape.lineage.get(ordinal);
         let claim = claim::build(owner, intent, *ordinal, lineage);
@@ -177,7 +197,7 @@ pub fn build_objects(
             &claim,
         )?);
     }
-    let statefulset = statefulset::build(owner, intent, shape, agent_image);
+    let statefulset = statefulset::build(owner, intent, shape, &install.agent_image);
     let mut statefulset = object(Kind::StatefulSet, name, &statefulset)?;
     if let Some(template) = statefulset.body.pointer_mut("/spec/template") {
         guard_template(template, shape);
@@ -205,7 +225,10 @@ impl Object {
         match self.kind {
             Kind::StatefulSet => self.keep("/spec/volumeClaimTemplates", live),
             Kind::PersistentVolumeClaim => self.keep("/spec", live),
-            Kind::ServiceAccount | Kind::Service | Kind::PodDisruptionBudget => {}
+            Kind::ServiceAccount
+            | Kind::Service
+            | Kind::PodDisruptionBudget
+            | Kind::NetworkPolicy => {}
         }
     }
 

@@ -15,6 +15,13 @@ fn owner() -> Owner {
     }
 }
 
+fn install() -> Installation {
+    Installation {
+        agent_image: "operator:1".into(),
+        namespace: Some("etcd-operator-system".into()),
+    }
+}
+
 fn intent(spec: &str) -> ClusterIntent {
     let spec: EtcdClusterSpec = serde_json::from_str(spec).unwrap();
     ClusterIntent::parse(&spec).unwrap()
@@ -48,7 +55,7 @@ fn template(objects: &[Object]) -> &Value {
 
 #[test]
 fn objects_of_a_default_cluster() {
-    for object in build_objects(&owner(), &intent("{}"), &shape(1), "operator:1").unwrap() {
+    for object in build_objects(&owner(), &intent("{}"), &shape(1), &install()).unwrap() {
         insta::assert_yaml_snapshot!(format!("{:?}-{}", object.kind, object.name), object.body);
     }
 }
@@ -57,7 +64,7 @@ fn objects_of_a_default_cluster() {
 fn a_pod_names_the_object_it_was_made_for() {
     let spec =
         r#"{"pod":{"containers":[{"name":"other","image":"b","command":["--cluster-uid","x"]}]}}"#;
-    let objects = build_objects(&owner(), &intent(spec), &shape(1), "operator:1").unwrap();
+    let objects = build_objects(&owner(), &intent(spec), &shape(1), &install()).unwrap();
     let mut pod = serde_json::from_value(template(&objects)["spec"].clone()).unwrap();
     assert_eq!(named_object(&pod), Some("uid-1"));
     pod.containers.reverse();
@@ -81,7 +88,7 @@ fn claim_and_pod_of_a_cluster_that_says_everything() {
                         "resources":{"requests":{"storage":"20Gi"}},
                         "selector":{"matchLabels":{"disk":"nvme"}}}}}}"#,
     );
-    let objects = build_objects(&owner(), &intent, &shape(3), "operator:1").unwrap();
+    let objects = build_objects(&owner(), &intent, &shape(3), &install()).unwrap();
     insta::assert_yaml_snapshot!(
         "full-claim",
         find(&objects, Kind::PersistentVolumeClaim, "data-db-2")
@@ -92,8 +99,7 @@ fn claim_and_pod_of_a_cluster_that_says_everything() {
 #[test]
 fn the_pod_template_is_the_same_for_every_size() {
     let sizes = [1, 3, 5, 7, 9].map(|size| {
-        template(&build_objects(&owner(), &intent("{}"), &shape(size), "operator:1").unwrap())
-            .clone()
+        template(&build_objects(&owner(), &intent("{}"), &shape(size), &install()).unwrap()).clone()
     });
     assert!(sizes.iter().all(|other| *other == sizes[0]));
 }
@@ -102,7 +108,7 @@ fn the_pod_template_is_the_same_for_every_size() {
 fn the_version_enters_neither_a_selector_nor_a_claim_template() {
     let build = |version: &str| {
         let intent = intent(&format!(r#"{{"version":"{version}"}}"#));
-        let objects = build_objects(&owner(), &intent, &shape(3), "operator:1").unwrap();
+        let objects = build_objects(&owner(), &intent, &shape(3), &install()).unwrap();
         let spec = find(&objects, Kind::StatefulSet, "db")["spec"].clone();
         (
             spec["selector"].clone(),
@@ -121,7 +127,7 @@ fn liveness_never_needs_a_quorum_and_old_releases_get_paths_they_know() {
         ("3.7.3", "/livez", Some("/readyz")),
     ] {
         let intent = intent(&format!(r#"{{"version":"{version}"}}"#));
-        let objects = build_objects(&owner(), &intent, &shape(3), "operator:1").unwrap();
+        let objects = build_objects(&owner(), &intent, &shape(3), &install()).unwrap();
         let etcd = &template(&objects)["spec"]["containers"][0];
         assert_eq!(etcd["livenessProbe"]["httpGet"]["path"], live, "{version}");
         assert_eq!(
@@ -163,7 +169,7 @@ fn a_claim_made_by_the_statefulset_goes_with_the_object_as_well() {
         let intent = intent(&format!(
             r#"{{"storage":{{"claimPolicy":{{"whenDeleted":"{policy}"}}}}}}"#
         ));
-        let objects = build_objects(&owner(), &intent, &shape(1), "operator:1").unwrap();
+        let objects = build_objects(&owner(), &intent, &shape(1), &install()).unwrap();
         let template = &find(&objects, Kind::StatefulSet, "db")["spec"]["volumeClaimTemplates"][0];
         let claim = find(&objects, Kind::PersistentVolumeClaim, "data-db-0");
         let owner = |object: &Value| object["metadata"]["ownerReferences"][0]["uid"].clone();
@@ -175,7 +181,7 @@ fn a_claim_made_by_the_statefulset_goes_with_the_object_as_well() {
 
 #[test]
 fn what_cannot_be_changed_is_taken_as_it_is() {
-    let build = |spec| build_objects(&owner(), &intent(spec), &shape(1), "operator:1").unwrap();
+    let build = |spec| build_objects(&owner(), &intent(spec), &shape(1), &install()).unwrap();
     let old = build(r#"{"storage":{"claimPolicy":{"whenDeleted":"Delete"}}}"#);
     let mut new = build("{}")
         .into_iter()
@@ -189,7 +195,7 @@ fn what_cannot_be_changed_is_taken_as_it_is() {
 
 #[test]
 fn a_claim_that_exists_is_not_told_what_it_should_be() {
-    let build = |spec| build_objects(&owner(), &intent(spec), &shape(1), "operator:1").unwrap();
+    let build = |spec| build_objects(&owner(), &intent(spec), &shape(1), &install()).unwrap();
     let mut live = find(&build("{}"), Kind::PersistentVolumeClaim, "data-db-0").clone();
     live["spec"]["volumeName"] = "pv-1".into();
     let grown = build(r#"{"storage":{"size":"20Gi","storageClassName":"fast"}}"#);
@@ -206,7 +212,7 @@ fn a_claim_that_exists_is_not_told_what_it_should_be() {
 #[test]
 fn a_template_that_is_not_due_stays_as_it_is() {
     let build = |spec| {
-        build_objects(&owner(), &intent(spec), &shape(3), "operator:1")
+        build_objects(&owner(), &intent(spec), &shape(3), &install())
             .unwrap()
             .into_iter()
             .find(|o| o.kind == Kind::StatefulSet)
@@ -227,7 +233,7 @@ fn a_template_that_is_not_due_stays_as_it_is() {
 fn a_pod_says_which_template_it_was_made_from_and_when_it_was_to_restart() {
     let mut intent = intent("{}");
     intent.restarted_at = Some("now".into());
-    let objects = build_objects(&owner(), &intent, &shape(1), "operator:1").unwrap();
+    let objects = build_objects(&owner(), &intent, &shape(1), &install()).unwrap();
     let annotations = &template(&objects)["metadata"]["annotations"];
     assert_eq!(annotations["etcd.etcd.io/template"], template_hash(&intent));
     assert_eq!(annotations["etcd.etcd.io/restartedAt"], "now");
@@ -263,7 +269,7 @@ fn the_list_of_objects_names_exactly_what_is_built() {
                 client_service,
                 ..shape(3)
             };
-            let built = build_objects(&owner(), &intent, &shape, "operator:1").unwrap();
+            let built = build_objects(&owner(), &intent, &shape, &install()).unwrap();
             let built: Vec<(Kind, String)> = built.into_iter().map(|o| (o.kind, o.name)).collect();
             assert_eq!(list_objects("db", &intent, &shape), built);
             let unwanted = unwanted_objects("db", &intent, &shape);

@@ -66,6 +66,13 @@ pub struct Options {
     /// Where `/healthz` and `/readyz` are served.
     #[arg(long, env = "PROBE_ADDRESS", default_value = "[::]:8081")]
     pub probe_address: SocketAddr,
+    /// Name of the Service in front of the webhook, in the namespace of the lease; the Secret with its certificate and both
+    /// webhook configurations bear it as well. No webhook is served when it is absent or empty.
+    #[arg(long, env = "WEBHOOK_SERVICE")]
+    pub webhook_service: Option<String>,
+    /// Where the webhook is served.
+    #[arg(long, env = "WEBHOOK_ADDRESS", default_value = "[::]:9443")]
+    pub webhook_address: SocketAddr,
     /// Log format.
     #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,

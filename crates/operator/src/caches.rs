@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use api::v1alpha1::role::EtcdRole;
+use api::v1alpha1::user::EtcdUser;
 use api::{EtcdCluster, labels, names};
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{
     Container, PersistentVolumeClaim, Pod, PodSpec, Secret, Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::core::DeserializeGuard;
 use kube::runtime::reflector::store::{Writer, WriterDropped};
@@ -28,6 +32,10 @@ pub type Guarded = DeserializeGuard<EtcdCluster>;
 pub struct Caches {
     /// The clusters.
     pub clusters: Store<Guarded>,
+    /// Users that are declared.
+    pub users: Store<DeserializeGuard<EtcdUser>>,
+    /// Roles that are declared.
+    pub roles: Store<DeserializeGuard<EtcdRole>>,
     /// StatefulSets.
     pub statefulsets: Store<StatefulSet>,
     /// Services.
@@ -36,6 +44,8 @@ pub struct Caches {
     pub service_accounts: Store<ServiceAccount>,
     /// Disruption budgets.
     pub budgets: Store<PodDisruptionBudget>,
+    /// Network policies.
+    pub network_policies: Store<NetworkPolicy>,
     /// Claims.
     pub claims: Store<PersistentVolumeClaim>,
     /// Pods, of whose specs only the node is kept, and the command that says whose they are.
@@ -57,6 +67,7 @@ impl Caches {
             self.services.wait_until_ready().await?;
             self.service_accounts.wait_until_ready().await?;
             self.budgets.wait_until_ready().await?;
+            self.network_policies.wait_until_ready().await?;
             self.claims.wait_until_ready().await?;
             self.secrets.wait_until_ready().await?;
             self.slices.wait_until_ready().await?;
@@ -67,7 +78,7 @@ impl Caches {
 }
 
 /// A stream of the clusters that something happened to.
-pub type Triggers<K> = futures::stream::BoxStream<'static, Result<K, watcher::Error>>;
+pub type Triggers<K> = BoxStream<'static, Result<K, watcher::Error>>;
 
 /// Watches every object of one kind that the operator made.
 pub fn watch_owned<K>(api: Api<K>, trim: fn(&mut K), scope: &Scope) -> (Store<K>, Triggers<K>)
@@ -87,6 +98,20 @@ where
         (trim, |_| {}),
         scope,
     )
+}
+
+/// Watches every object of one kind, by any author.
+pub fn watch_all<K>(api: Api<K>, scope: &Scope) -> (Store<K>, Triggers<K>)
+where
+    K: Resource<DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + Sync
+        + 'static,
+{
+    watch(api, watcher::Config::default(), (|_| {}, |_| {}), scope)
 }
 
 /// Watches what the name servers know of the members: slices bear the labels of their Service.
@@ -222,6 +247,71 @@ where
 pub fn owner_of<K: Resource<DynamicType = ()>>(object: &K) -> Option<ObjectRef<Guarded>> {
     let cluster = object.meta().labels.as_ref()?.get(labels::CLUSTER)?;
     Some(ObjectRef::new(cluster).within(object.meta().namespace.as_deref()?))
+}
+
+/// The cluster that a user is declared for.
+pub fn cluster_of_user(user: &DeserializeGuard<EtcdUser>) -> Option<ObjectRef<Guarded>> {
+    let user = user.0.as_ref().ok()?;
+    let namespace = user.metadata.namespace.as_deref()?;
+    Some(ObjectRef::new(&user.spec.cluster_name).within(namespace))
+}
+
+/// The cluster that a role is declared for.
+pub fn cluster_of_role(role: &DeserializeGuard<EtcdRole>) -> Option<ObjectRef<Guarded>> {
+    let role = role.0.as_ref().ok()?;
+    let namespace = role.metadata.namespace.as_deref()?;
+    Some(ObjectRef::new(&role.spec.cluster_name).within(namespace))
+}
+
+/// Clusters that are looked at because something of theirs has changed.
+#[derive(Default)]
+pub struct Woken(Vec<BoxStream<'static, ObjectRef<Guarded>>>);
+
+impl Woken {
+    /// By all objects of a kind that the operator made, of which everything is kept.
+    pub fn owned<K>(&mut self, client: &Client, namespace: Option<&str>, scope: &Scope) -> Store<K>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.by(watch_owned(scoped(client, namespace), |_| {}, scope))
+    }
+
+    /// By what a watch reports.
+    pub fn by<K>(&mut self, (store, events): (Store<K>, Triggers<K>)) -> Store<K>
+    where
+        K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
+    {
+        self.as_named((store, events), owner_of)
+    }
+
+    /// By what a watch reports of objects that name their cluster.
+    pub fn as_named<K>(
+        &mut self,
+        (store, events): (Store<K>, Triggers<K>),
+        cluster_of: fn(&K) -> Option<ObjectRef<Guarded>>,
+    ) -> Store<K>
+    where
+        K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
+    {
+        // A watch that fails was told of, and is tried again.
+        let owners = events.filter_map(move |event| {
+            let owner = event.ok().and_then(|object| cluster_of(&object));
+            futures::future::ready(owner)
+        });
+        self.0.push(owners.boxed());
+        store
+    }
+
+    /// All of them.
+    pub fn clusters(self) -> impl Stream<Item = ObjectRef<Guarded>> + Send + 'static {
+        futures::stream::select_all(self.0)
+    }
 }
 
 /// One object from a cache.

@@ -1,7 +1,9 @@
-//! Certificates that the operator issues: which names each has, how they are kept in Secrets, and the operator's own
-//! identity towards the members, which is in no Secret.
+//! Certificates: those that the operator issues, which names each has, those that it copies from another source, how they are
+//! kept in Secrets, and the operator's own identity towards the members, which is in no Secret.
 
+pub(crate) mod given;
 pub(crate) mod secrets;
+pub mod sources;
 pub(crate) mod subjects;
 pub mod vault;
 

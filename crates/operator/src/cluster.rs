@@ -75,7 +75,7 @@ async fn look(cluster: &EtcdCluster, ctx: &Context) -> Result<Action, Error> {
     if tried.held.is_zero() {
         log(&decision, &outcome);
         let step = name(&decision.step);
-        ctx.metrics.count(step, decision.reason, &outcome);
+        ctx.metrics.count(step, decision.reason(), &outcome);
     }
     report::report(cluster, &observed, &decision, &outcome, ctx).await?;
     let pause = pause(&decision, &outcome).saturating_add(jitter(&observed, &decision));
@@ -169,15 +169,16 @@ fn log(decision: &Decision, outcome: &Outcome) {
             | Step::Disarm { .. }
             | Step::IssueCertificates(_)
             | Step::RefreshCertificates { .. }
+            | Step::ChangeAuth(_)
             | Step::AddDebugContainer { .. }
             | Step::RemoveMember { .. } => {
-                tracing::info!(step, reason = %decision.reason, "{}", decision.why);
+                tracing::info!(step, reason = %decision.reason(), "{}", decision.why);
             }
         },
         Outcome::NotNow(what) => tracing::debug!(step, what, "not now"),
         Outcome::Failed(what) => tracing::warn!(step, what, "step failed, trying again"),
         Outcome::Applied(attempts) => {
-            tracing::info!(step, reason = %decision.reason, "{}", decision.why);
+            tracing::info!(step, reason = %decision.reason(), "{}", decision.why);
             for attempt in attempts {
                 let (object, answer) = (&attempt.wish, &attempt.answer);
                 if *answer != Answer::Written {
@@ -215,6 +216,7 @@ fn name(step: &Step) -> &'static str {
         Step::AddDebugContainer { .. } => "AddDebugContainer",
         Step::IssueCertificates(_) => "IssueCertificates",
         Step::RefreshCertificates { .. } => "RefreshCertificates",
+        Step::ChangeAuth(_) => "ChangeAuth",
         Step::Compact { .. } => "Compact",
         Step::Defragment { .. } => "Defragment",
         Step::Disarm { .. } => "Disarm",

@@ -7,14 +7,18 @@ use std::time::Duration;
 use etcd::{Connect, Pool, Security, Target};
 use kube::Client;
 use kube::runtime::events::Recorder;
+use manifests::Installation;
 use plan::observed::{Hash, Refusals, UpkeepTask, Vitals, Watch, Wish};
 use plan::status::Outcome;
 use plan::{Decision, Observed};
 
 use crate::backoff::Attempts;
 use crate::caches::Caches;
+use crate::certificates::sources::Sources;
 use crate::certificates::vault::Vault;
 use crate::clock::Moment;
+use crate::cluster::observe::accounts::Versions;
+use crate::cluster::observe::auth::Noted;
 use crate::health::Health;
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
@@ -33,16 +37,22 @@ pub struct Context {
     pub pool: Pool,
     /// Writes events.
     pub recorder: Recorder,
-    /// Image that holds the agent.
-    pub agent_image: String,
+    /// What objects need to know of this operator.
+    pub install: Installation,
     /// Domain of the Kubernetes cluster.
     pub domain: String,
     /// What the operator presents to members.
     pub vault: Vault,
+    /// What other sources of certificates were last seen to have.
+    pub sources: Sources,
     /// What the objects of a cluster looked like when they were last found to be right.
     pub found_right: FoundRight,
     /// When the data of members was last compared.
     pub compared: Compared,
+    /// What etcd was found to know of users and roles.
+    pub accounts: Noted,
+    /// Versions of the Secrets with passwords.
+    pub versions: Versions,
     /// What was done.
     pub metrics: Arc<Metrics>,
     /// What was watched of members that do not keep up.

@@ -1,7 +1,7 @@
 //! What the operator says of itself: whether it is ready to work, whether its loop still turns, and how its caches are.
 //! Liveness never rests on the API server: a restart does not bring that back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ struct Facts {
     /// When a look last ended, or there was nothing to look at.
     beat: Option<Instant>,
     scopes: Vec<Arc<Scope>>,
+    /// What the webhook needs before it can serve for the first time.
+    admission: BTreeSet<&'static str>,
 }
 
 /// What is watched together: one namespace, or all of them. What cannot be read in one holds up no other.
@@ -166,6 +168,16 @@ impl Health {
         lock(&self.0).answered = Some(Instant::now());
     }
 
+    /// This replica is not ready until the webhook has this for the first time.
+    pub fn await_admission(&self, what: &'static str) {
+        lock(&self.0).admission.insert(what);
+    }
+
+    /// The webhook has it.
+    pub fn has_admission(&self, what: &'static str) {
+        lock(&self.0).admission.remove(what);
+    }
+
     /// Asks the API server whether it is there, for as long as the process runs.
     pub async fn ask(self: Arc<Self>, client: Client) {
         loop {
@@ -223,6 +235,9 @@ impl Facts {
                 "the API server has not answered for {} s",
                 away.as_secs()
             ));
+        }
+        if let Some(what) = self.admission.first() {
+            return Err(format!("the {what} of the webhook is not there yet"));
         }
         let mut unreadable = None;
         let mut readable = self.scopes.is_empty();

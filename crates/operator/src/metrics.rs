@@ -21,6 +21,15 @@ use crate::health::{CacheState, Health};
 pub struct Metrics {
     steps: Mutex<BTreeMap<Step, u64>>,
     clusters: Mutex<Vec<Store<Guarded>>>,
+    admission: Mutex<Admission>,
+}
+
+/// What is known of the webhook; nothing where there is none.
+#[derive(Default)]
+struct Admission {
+    reviews: BTreeMap<&'static str, u64>,
+    configured: Option<bool>,
+    expires: Option<Timestamp>,
 }
 
 /// A kind of step, why it was taken, and how it went.
@@ -57,6 +66,23 @@ impl Metrics {
         *count = count.saturating_add(1);
     }
 
+    /// Counts a review by its answer.
+    pub(crate) fn count_review(&self, answer: &'static str) {
+        let mut admission = lock(&self.admission);
+        let count = admission.reviews.entry(answer).or_default();
+        *count = count.saturating_add(1);
+    }
+
+    /// Whether both webhook configurations are there.
+    pub(crate) fn admission_configured(&self, configured: bool) {
+        lock(&self.admission).configured = Some(configured);
+    }
+
+    /// When the certificate of the webhook expires.
+    pub(crate) fn admission_expires(&self, end: Option<Timestamp>) {
+        lock(&self.admission).expires = end;
+    }
+
     /// From now on these clusters are reported, too.
     pub(crate) fn watch(&self, clusters: Store<Guarded>) {
         lock(&self.clusters).push(clusters);
@@ -81,6 +107,7 @@ impl Metrics {
             let labels = format!("step=\"{name}\",reason=\"{reason}\",outcome=\"{outcome}\"");
             line(&mut text, "etcd_operator_steps_total", &labels, *count);
         }
+        of_admission(&mut text, &lock(&self.admission));
         let stores = lock(&self.clusters).clone();
         let all = stores.iter().flat_map(Store::state);
         let mut clusters: Vec<_> = all.collect();
@@ -139,6 +166,36 @@ fn of_the_process(text: &mut String, health: &Health) {
             "process_max_fds",
             "Descriptors that may be open.",
             descriptors::most(),
+        ),
+    ] {
+        head(text, name, "gauge", help);
+        if let Some(value) = value {
+            // Writing to a string cannot fail.
+            let _written = writeln!(text, "{name} {value}");
+        }
+    }
+}
+
+/// How the webhook is.
+fn of_admission(text: &mut String, admission: &Admission) {
+    let name = "etcd_operator_admission_reviews_total";
+    let help = "Specs that the webhook of this replica judged, by its answer.";
+    head(text, name, "counter", help);
+    for (answer, count) in &admission.reviews {
+        line(text, name, &format!("answer=\"{answer}\""), count);
+    }
+    let configured = admission.configured.map(i64::from);
+    let expires = admission.expires.map(Timestamp::as_second);
+    for (name, help, value) in [
+        (
+            "etcd_operator_admission_configured",
+            "1 if both webhook configurations are there, 0 if new specs are not checked; told by the replica that holds the lease.",
+            configured,
+        ),
+        (
+            "etcd_operator_admission_certificate_expires_seconds",
+            "When the certificate of the webhook expires, in seconds since 1970.",
+            expires,
         ),
     ] {
         head(text, name, "gauge", help);
@@ -242,6 +299,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use kube::core::DeserializeGuard;
     use kube::runtime::{reflector, watcher};
     use serde_json::json;
@@ -283,7 +342,8 @@ mod tests {
             assert!(text.lines().any(|line| line == expected), "{expected}\n{text}");
         }
         // A family is listed once, with all that belongs to it behind it.
-        let types = text.lines().filter(|line| line.starts_with("# TYPE"));
-        assert_eq!(types.count(), 7 + FAMILIES.len());
+        let types: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
+        let distinct: BTreeSet<_> = types.iter().collect();
+        assert_eq!(types.len(), distinct.len(), "{types:?}");
     }
 }

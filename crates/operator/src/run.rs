@@ -1,10 +1,11 @@
 //! From options to a running operator: connect, stand by, watch, work, hand over.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use etcd::Connect;
+use futures::future::{BoxFuture, pending};
 use futures::{FutureExt, StreamExt};
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -12,13 +13,17 @@ use kube::runtime::Controller;
 use kube::runtime::controller::Config as ControllerConfig;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::{Client, Config};
+use manifests::Installation;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::args::Options;
 use crate::backoff::Attempts;
-use crate::caches::{self, Caches, Guarded};
+use crate::caches::{self, Caches, Guarded, Woken};
+use crate::certificates::sources::Sources;
 use crate::certificates::vault::Vault;
+use crate::cluster::observe::accounts::Versions;
+use crate::cluster::observe::auth::Noted;
 use crate::context::{Compared, Context, FoundRight, Refused, Watched};
 use crate::deadline::DeadlineLayer;
 use crate::health::Health;
@@ -26,7 +31,10 @@ use crate::lanes::Lanes;
 use crate::lease::Election;
 use crate::metrics::Metrics;
 use crate::waits::Waits;
-use crate::{certificates, cluster, context, descriptors, probes, reach, telemetry};
+use crate::webhook::Keeper;
+use crate::{
+    certificates, cluster, context, descriptors, dumps, probes, reach, telemetry, webhook,
+};
 
 /// Between two attempts to reach the API server at the start.
 const RECONNECT: Duration = Duration::from_secs(2);
@@ -34,6 +42,7 @@ const RECONNECT: Duration = Duration::from_secs(2);
 /// Runs until it is told to stop or loses its lease.
 pub async fn run(options: Options) -> anyhow::Result<()> {
     telemetry::start(&options)?;
+    dumps::forbid();
     let _most = descriptors::raise();
     let (config, inside) = connect_config(&options).await?;
     let client = client(config).context("the kubeconfig cannot be used")?;
@@ -52,25 +61,23 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     tracing::info!(kubernetes = %version, agent_image = %options.agent_image, "connected");
     health.answered();
     tokio::spawn(Arc::clone(&health).ask(client.clone()));
+    let (hook, keep) = admission(&client, &options, (&health, &metrics))?;
 
     let election = options
         .leader_election
         .then(|| Election::new(&client, &options.lease_namespace, &options.identity));
-    let mut held = None;
-    if let Some(election) = &election {
-        tokio::select! {
-            since = election.acquire() => held = Some(since),
-            () = stop.clone() => return Ok(()),
-        }
-        tracing::info!("holding the lease");
-    }
+    let held = tokio::select! {
+        held = acquire(election.as_ref()) => held,
+        () = stop.clone() => return Ok(()),
+    };
     let lost = async {
         match (&election, held) {
             (Some(election), Some(since)) => election.hold(since).await,
-            _alone => futures::future::pending().await,
+            _alone => pending().await,
         }
     };
     let shared = Shared {
+        inside,
         client: client.clone(),
         connect: reach::connector(options.reach, inside, &client),
         lanes: Arc::new(Lanes::new(options.workers)),
@@ -80,6 +87,8 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let work = work(&shared, &options, stop);
     let ended = tokio::select! {
         () = work => Ok(()),
+        () = keep => Ok(()),
+        served = hook => served.context("the webhook cannot be served"),
         () = lost => Err(anyhow::anyhow!("the lease was lost")),
         served = probes => served.context("the probe server ended")?.context("probes cannot be served"),
     };
@@ -93,8 +102,49 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     ended
 }
 
+/// Since when this replica holds the lease, where there is one to hold.
+async fn acquire(election: Option<&Election>) -> Option<Instant> {
+    let since = election?.acquire().await;
+    tracing::info!("holding the lease");
+    Some(since)
+}
+
+/// The webhook: what serves it, from now on, and what keeps its certificate, once this replica holds the lease. Neither ends.
+fn admission(
+    client: &Client,
+    options: &Options,
+    (health, metrics): (&Arc<Health>, &Arc<Metrics>),
+) -> anyhow::Result<(
+    BoxFuture<'static, std::io::Result<()>>,
+    BoxFuture<'static, ()>,
+)> {
+    let service = options.webhook_service.as_deref().unwrap_or_default();
+    if service.is_empty() {
+        return Ok((pending().boxed(), pending().boxed()));
+    }
+    anyhow::ensure!(
+        named_namespaces(options).is_empty(),
+        "--webhook-service and --namespaces exclude each other: the API server would ask for every namespace, and this operator knows only some"
+    );
+    let place = webhook::Place {
+        client: client.clone(),
+        name: service.to_owned(),
+        namespace: options.lease_namespace.clone(),
+    };
+    let told = webhook::Told {
+        health: Arc::clone(health),
+        metrics: Arc::clone(metrics),
+    };
+    let (secret, serving) = webhook::start(&place, options.webhook_address, &told);
+    let serving = tokio::spawn(serving).map(|ended| ended.map_err(std::io::Error::other)?);
+    let keep = async move { Keeper::new(place, told, secret).keep().await };
+    Ok((serving.boxed(), keep.boxed()))
+}
+
 /// What the controllers of all namespaces have in common.
 struct Shared {
+    /// The operator runs in a pod.
+    inside: bool,
     client: Client,
     connect: Arc<dyn Connect>,
     lanes: Arc<Lanes>,
@@ -122,11 +172,14 @@ async fn connect(client: &Client, inside: bool) -> anyhow::Result<String> {
     }
 }
 
-/// Prints the CRD.
+/// Prints the CRDs, one after the other, as `kubectl` reads them.
 pub fn print_crd() -> anyhow::Result<()> {
     use std::io::Write as _;
-    let crd = serde_json::to_string_pretty(&api::crd::etcd_cluster()?)?;
-    writeln!(std::io::stdout(), "{crd}").context("standard output is closed")
+    for crd in api::crd::all()? {
+        let crd = serde_json::to_string_pretty(&crd)?;
+        writeln!(std::io::stdout(), "{crd}").context("standard output is closed")?;
+    }
+    Ok(())
 }
 
 async fn connect_config(options: &Options) -> anyhow::Result<(Config, bool)> {
@@ -169,12 +222,7 @@ async fn work(
     options: &Options,
     stop: impl Future<Output = ()> + Clone + Send + Sync + 'static,
 ) {
-    let named: Vec<&str> = options
-        .namespaces
-        .iter()
-        .map(|name| name.trim())
-        .filter(|name| !name.is_empty())
-        .collect();
+    let named = named_namespaces(options);
     let scopes: Vec<Option<&str>> = if named.is_empty() {
         vec![None]
     } else {
@@ -184,6 +232,11 @@ async fn work(
         .into_iter()
         .map(|namespace| control(shared, options, namespace, stop.clone()));
     futures::future::join_all(controllers).await;
+}
+
+fn named_namespaces(options: &Options) -> Vec<&str> {
+    let all = options.namespaces.iter().map(|name| name.trim());
+    all.filter(|name| !name.is_empty()).collect()
 }
 
 async fn control(
@@ -197,34 +250,37 @@ async fn control(
     let (tell_gone, gone) = tokio::sync::mpsc::unbounded_channel();
     let (clusters, cluster_events) =
         caches::watch_clusters(caches::scoped(client, namespace), tell_gone, scope);
-    let (statefulsets, statefulset_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {}, scope);
-    let (services, service_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {}, scope);
-    let (service_accounts, account_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {}, scope);
-    let (budgets, budget_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {}, scope);
-    let (claims, claim_events) =
-        caches::watch_owned(caches::scoped(client, namespace), |_| {}, scope);
-    let (secrets, secret_events) = caches::watch_owned(
-        caches::scoped(client, namespace),
-        certificates::secrets::trim,
-        scope,
-    );
-    let (slices, slice_events) = caches::watch_slices(caches::scoped(client, namespace), scope);
-    let (pods, pod_events) =
-        caches::watch_owned(caches::scoped(client, namespace), caches::trim_pod, scope);
+    let mut woken = Woken::default();
     let caches = Caches {
         clusters: clusters.clone(),
-        statefulsets,
-        services,
-        service_accounts,
-        budgets,
-        claims,
-        secrets,
-        slices,
-        pods,
+        users: woken.as_named(
+            caches::watch_all(caches::scoped(client, namespace), scope),
+            caches::cluster_of_user,
+        ),
+        roles: woken.as_named(
+            caches::watch_all(caches::scoped(client, namespace), scope),
+            caches::cluster_of_role,
+        ),
+        statefulsets: woken.owned(client, namespace, scope),
+        services: woken.owned(client, namespace, scope),
+        service_accounts: woken.owned(client, namespace, scope),
+        budgets: woken.owned(client, namespace, scope),
+        network_policies: woken.owned(client, namespace, scope),
+        claims: woken.owned(client, namespace, scope),
+        secrets: woken.by(caches::watch_owned(
+            caches::scoped(client, namespace),
+            certificates::secrets::trim,
+            scope,
+        )),
+        slices: woken.by(caches::watch_slices(
+            caches::scoped(client, namespace),
+            scope,
+        )),
+        pods: woken.by(caches::watch_owned(
+            caches::scoped(client, namespace),
+            caches::trim_pod,
+            scope,
+        )),
         filled: tokio::sync::OnceCell::new(),
     };
     shared.metrics.watch(clusters.clone());
@@ -233,14 +289,7 @@ async fn control(
     let farewells = farewells(gone, Arc::clone(&context));
     let sweeps = cluster::farewell::sweep_for_ever(Arc::clone(&context));
     let work = Controller::for_stream(cluster_events, clusters)
-        .watches_stream(statefulset_events, |object| caches::owner_of(&object))
-        .watches_stream(service_events, |object| caches::owner_of(&object))
-        .watches_stream(account_events, |object| caches::owner_of(&object))
-        .watches_stream(budget_events, |object| caches::owner_of(&object))
-        .watches_stream(claim_events, |object| caches::owner_of(&object))
-        .watches_stream(secret_events, |object| caches::owner_of(&object))
-        .watches_stream(slice_events, |object| caches::owner_of(&object))
-        .watches_stream(pod_events, |object| caches::owner_of(&object))
+        .reconcile_on(woken.clusters())
         // Without a bound of its own: looks share the places of all controllers.
         .with_config(ControllerConfig::default())
         .graceful_shutdown_on(stop)
@@ -282,11 +331,19 @@ fn build_context(shared: &Shared, options: &Options, caches: Caches) -> Context 
         pool: etcd::Pool::new(Arc::clone(&shared.connect)),
         connect: Arc::clone(&shared.connect),
         recorder: Recorder::new(shared.client.clone(), reporter),
-        agent_image: options.agent_image.clone(),
+        install: Installation {
+            agent_image: options.agent_image.clone(),
+            namespace: shared
+                .inside
+                .then(|| shared.client.default_namespace().to_owned()),
+        },
         domain: domain(options),
         vault: Vault::default(),
+        sources: Sources::default(),
         found_right: FoundRight::default(),
         compared: Compared::default(),
+        accounts: Noted::default(),
+        versions: Versions::default(),
         watched: Watched::default(),
         refused: Refused::default(),
         health: Arc::clone(&shared.health),

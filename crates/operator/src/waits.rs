@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plan::decision::{SETTLED, SOON};
-use plan::{Decision, Step};
+use plan::{Decision, Step, Why};
 
 /// For so long nothing is looked for less often: most of what is waited for takes seconds.
 const FREE: Duration = Duration::from_secs(30);
@@ -19,7 +19,7 @@ const PART: u32 = 8;
 pub struct Waits(Mutex<BTreeMap<String, Waiting>>);
 
 struct Waiting {
-    what: (i64, String),
+    what: (i64, Why),
     since: Instant,
 }
 
@@ -31,7 +31,7 @@ impl Waits {
             waits.remove(uid);
             return Duration::ZERO;
         }
-        let what = (generation, format!("{} {}", decision.reason, decision.why));
+        let what = (generation, decision.why.clone());
         let known = waits.remove(uid).filter(|known| known.what == what);
         let since = known.map_or(now, |known| known.since);
         waits.insert(uid.to_owned(), Waiting { what, since });
@@ -53,19 +53,19 @@ impl Waits {
 
 #[cfg(test)]
 mod tests {
-    use api::Reason;
+    use plan::why::Object;
 
     use super::*;
 
-    fn wait(why: &str, requeue: Duration) -> Decision {
-        Decision::wait(Reason::PreviousOwnerTerminating, why, requeue)
+    fn wait(pod: &str, requeue: Duration) -> Decision {
+        Decision::wait(Object::PreviousOwner(pod.to_owned()), requeue)
     }
 
     #[test]
     fn what_does_not_come_is_looked_for_less_and_less_often() {
         let waits = Waits::default();
         let start = Instant::now();
-        let same = wait("pod db-0 goes", SOON);
+        let same = wait("Pod db-0", SOON);
         let note = |seconds| waits.note("u", 1, &same, start + Duration::from_secs(seconds));
         for (seconds, pause) in [
             (0, 0),
@@ -81,7 +81,7 @@ mod tests {
         }
         // Looks in an hour, where it was looked every 100 ms.
         let (mut now, mut looks) = (7200, 0);
-        let other = wait("pod db-1 goes", SOON);
+        let other = wait("Pod db-1", SOON);
         while now < 7200 + 3600 {
             let at = start + Duration::from_secs(now);
             now += waits.note("u", 1, &other, at).as_secs().max(1);
@@ -95,15 +95,12 @@ mod tests {
         let waits = Waits::default();
         let start = Instant::now();
         let late = start + Duration::from_mins(10);
-        let same = wait("pod db-0 goes", SOON);
+        let same = wait("Pod db-0", SOON);
         for news in [
-            (1, wait("pod db-1 goes", SOON)),
+            (1, wait("Pod db-1", SOON)),
             (2, same.clone()),
-            (1, wait("pod db-0 goes", SETTLED)),
-            (
-                1,
-                Decision::act(Step::RemoveFinalizer, Reason::PreviousOwnerTerminating, ""),
-            ),
+            (1, wait("Pod db-0", SETTLED)),
+            (1, Decision::act(Step::RemoveFinalizer, Object::Finalizer)),
         ] {
             waits.retain(|_| false);
             waits.note("u", 1, &same, start);

@@ -80,10 +80,20 @@ pub enum Flaw {
 pub fn check(pair: &Pair, trust: &str, wanted: &Wanted<'_>) -> Result<Facts, Flaw> {
     let chain = certificates(&pair.chain)?;
     let (leaf, between) = chain.split_first().ok_or(Flaw::NoCertificate)?;
-    let facts = in_time(leaf, wanted.now)?;
+    in_time(leaf, wanted.now)?;
     check_key(&chain, pair)?;
-    let authorities = certificates(trust)?;
-    check_chain(leaf, between, &authorities, (&facts, wanted))?;
+    check_certificate(leaf, between, &certificates(trust)?, wanted)
+}
+
+/// All that can be said of a certificate without its key.
+pub(crate) fn check_certificate(
+    leaf: &CertificateDer<'_>,
+    between: &[CertificateDer<'_>],
+    authorities: &[CertificateDer<'_>],
+    wanted: &Wanted<'_>,
+) -> Result<Facts, Flaw> {
+    let facts = in_time(leaf, wanted.now)?;
+    check_chain(leaf, between, authorities, (&facts, wanted))?;
     check_names(leaf, wanted.names)?;
     Ok(facts)
 }

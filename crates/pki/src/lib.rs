@@ -8,6 +8,8 @@
 mod authority;
 mod check;
 mod facts;
+#[cfg(test)]
+mod hostile;
 mod key;
 
 pub use authority::{Authority, Leaf, Validity};

@@ -2,9 +2,11 @@
 //! object it is, then whether it makes sense, then that its parts exist, then that there is one
 //! cluster, then its members.
 
+mod accounts;
 mod adopt;
 mod allowed;
 mod answers;
+pub(crate) mod auth;
 mod bootstrap;
 pub(crate) mod certificates;
 mod claims;
@@ -28,8 +30,6 @@ mod storage;
 mod versions;
 mod waiting;
 
-use api::Reason;
-
 pub use allowed::first_allowed;
 pub use claims::{Fate, fate};
 pub use corrupt::{Due, common_revision, compares, is_alike};
@@ -39,6 +39,7 @@ pub use replace::is_awaited;
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
 use crate::observed::{Answer, Observed, Process};
 use crate::shape::{decide_shape, restoring};
+use crate::why::Object;
 
 /// A rule answers, or leaves the question to the next.
 type Rule = fn(&Observed) -> Option<Decision>;
@@ -109,16 +110,9 @@ fn deletion(observed: &Observed) -> Option<Decision> {
     let cluster = &observed.cluster;
     cluster.deleting.then(|| {
         if cluster.held_by_predecessor {
-            let why = "removing the finalizer that a previous operator set";
-            Decision::act(Step::RemoveFinalizer, Reason::Deleting, why)
+            Decision::act(Step::RemoveFinalizer, Object::Finalizer)
         } else {
-            let mut decision = Decision::wait(
-                Reason::Deleting,
-                "Kubernetes is deleting the objects that the EtcdCluster owns",
-                LATER,
-            );
-            decision.step = Step::Nothing;
-            decision
+            Decision::rest(Object::Deleting, LATER)
         }
     })
 }
@@ -126,75 +120,41 @@ fn deletion(observed: &Observed) -> Option<Decision> {
 /// The only write is to bring the proven template back where another one is tried: a pause may last for days, and every pod
 /// that is recreated meanwhile would meet it. The trial goes on after the pause.
 fn paused(observed: &Observed) -> Option<Decision> {
-    let why = format!(
-        "reconciliation is paused by the annotation {}: nothing is changed until it is removed",
-        api::labels::PAUSED_ANNOTATION
-    );
     let decision = match restoring(observed) {
-        Some(shape) => {
-            let why = format!(
-                "{why}; the StatefulSet is set back to the pod template that the members run on"
-            );
-            Decision::act(Step::RestoreTemplate(shape), Reason::Paused, why)
-        }
-        None => Decision {
-            step: Step::Nothing,
-            reason: Reason::Paused,
-            why,
-            requeue: SETTLED,
-            forbidden: None,
-        },
+        Some(shape) => Decision::act(Step::RestoreTemplate(shape), Object::PausedOnTrial),
+        None => Decision::rest(Object::Paused, SETTLED),
     };
     observed.cluster.paused.then_some(decision)
 }
 
 fn orphaned(observed: &Observed) -> Option<Decision> {
-    observed.objects.set_terminating.then(|| {
-        let why = "the StatefulSet is being deleted; it is recreated and adopts the running pods";
-        Decision::wait(Reason::ApplyingObjects, why, SOON)
-    })
+    let terminating = observed.objects.set_terminating;
+    terminating.then(|| Decision::wait(Object::SetTerminating, SOON))
 }
 
 fn invalid_spec(observed: &Observed) -> Option<Decision> {
     let invalid = observed.cluster.intent.as_ref().err()?;
-    Some(Decision::refuse(Reason::InvalidSpec, invalid.to_string()))
+    Some(Decision::refuse(Object::Invalid(invalid.clone())))
 }
 
 fn former_objects(observed: &Observed) -> Option<Decision> {
     // Once there is a cluster, what is left of the former object is in no way any more.
     let formed = observed.cluster.latched.cluster_id.is_some();
     let first = observed.objects.former.first().filter(|_| !formed)?;
-    let why = format!(
-        "{first} belongs to a deleted EtcdCluster of the same name and is still terminating"
-    );
-    Some(Decision::wait(Reason::PreviousOwnerTerminating, why, SOON))
+    Some(Decision::wait(Object::PreviousOwner(first.clone()), SOON))
 }
 
 fn foreign_objects(observed: &Observed) -> Option<Decision> {
     let foreign = observed.stands_in_the_way();
-    (!foreign.is_empty()).then(|| {
-        let names = foreign.join(", ");
-        let why = format!(
-            "{names} has another owner and is left alone: delete or rename it, or give the EtcdCluster another name"
-        );
-        Decision::refuse(Reason::ForeignObject, why)
-    })
+    (!foreign.is_empty()).then(|| Decision::refuse(Object::Foreign(foreign)))
 }
 
 fn objects(observed: &Observed) -> Option<Decision> {
     let drifted = observed.objects.drifted.first()?;
     let shape = decide_shape(observed)?;
     let more = observed.objects.drifted.len().saturating_sub(1);
-    let why = if more == 0 {
-        drifted.clone()
-    } else {
-        format!("{drifted} and {more} more")
-    };
-    Some(Decision::act(
-        Step::ApplyObjects(shape),
-        Reason::ApplyingObjects,
-        format!("writing {why}"),
-    ))
+    let why = Object::Writing(drifted.to_string(), more);
+    Some(Decision::act(Step::ApplyObjects(shape), why))
 }
 
 fn restart_unstarted(observed: &Observed) -> Option<Decision> {
@@ -219,58 +179,42 @@ fn restart_unstarted(observed: &Observed) -> Option<Decision> {
             uid: pod.uid.clone(),
         };
         let name = observed.member_name(*ordinal);
-        let why = format!("{name} was created before the spec was changed and is recreated");
-        Decision::act(step, Reason::StartingPods, why)
+        Decision::act(step, Object::CreatedTooEarly(name))
     }))
 }
 
 fn one_cluster(observed: &Observed) -> Option<Decision> {
-    let mut seen: Vec<(u64, String)> = Vec::new();
+    let mut seen: Vec<(String, u64)> = Vec::new();
     if let Some(latched) = observed.cluster.latched.cluster_id {
-        seen.push((latched, "the status".to_owned()));
+        seen.push(("the status".to_owned(), latched));
     }
     for (ordinal, pod) in &observed.pods {
         if let Process::Serving(serving) = &pod.process {
-            seen.push((serving.cluster_id, observed.member_name(*ordinal)));
+            seen.push((observed.member_name(*ordinal), serving.cluster_id));
         }
     }
-    let (first, other) = seen.first().and_then(|first| {
-        seen.iter()
-            .find(|other| other.0 != first.0)
-            .map(|other| (first.clone(), other.clone()))
-    })?;
-    let why = format!(
-        "two etcd clusters under one name: {} has cluster ID {:x}, {} has {:x}; nothing is changed until one of them is gone",
-        first.1, first.0, other.1, other.0
-    );
-    Some(Decision::refuse(Reason::VolumeRejected, why))
+    let first = seen.first()?;
+    let other = seen.iter().find(|other| other.1 != first.1)?;
+    let both = [first.clone(), other.clone()];
+    Some(Decision::refuse(Object::TwoClusters(both)))
 }
 
 fn unwritten(observed: &Observed) -> Option<Decision> {
     let told = crate::status::refusals(observed);
-    if let Some((reason, _)) = told.first() {
-        let all: Vec<&str> = told.iter().map(|(_, text)| text.as_str()).collect();
-        return Some(Decision::wait(*reason, all.join("; "), SETTLED));
+    if !told.is_empty() {
+        return Some(Decision::wait(Object::NotWritten(told), SETTLED));
     }
     let later = observed.objects.refused.iter().find_map(|refused| {
         let Answer::Later(words) = &refused.answer else {
             return None;
         };
-        Some(format!("{} is written shortly: {words}", refused.wish))
+        let what = refused.wish.to_string();
+        Some(Object::WrittenShortly(what, words.clone()))
     })?;
-    Some(Decision::wait(Reason::ApplyingObjects, later, SOON))
+    Some(Decision::wait(later, SOON))
 }
 
 fn settled(observed: &Observed) -> Decision {
-    let voters = observed.healthy_voters();
-    Decision {
-        step: Step::Nothing,
-        reason: Reason::AsExpected,
-        why: format!(
-            "{voters} healthy voters, as in the spec{}",
-            certificates::remark(observed)
-        ),
-        requeue: SETTLED,
-        forbidden: None,
-    }
+    let remark = certificates::remark(observed);
+    Decision::rest(Object::Settled(observed.healthy_voters(), remark), SETTLED)
 }

@@ -7,7 +7,8 @@ use gate::Grant;
 use manifests::Shape;
 
 use crate::invariants::Violation;
-use crate::observed::{Alarm, Latched, Refreshed, Told};
+use crate::observed::{Alarm, AuthChange, Latched, Refreshed, Told};
+use crate::why::Why;
 
 /// One step. Each has one small executor; there is nothing else the operator can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +174,8 @@ pub enum Step {
         /// What is written on the pod.
         refreshed: Refreshed,
     },
+    /// Change users, roles or authentication of etcd.
+    ChangeAuth(AuthChange),
     /// Put the container for debugging into a running pod.
     AddDebugContainer {
         /// Ordinal of the pod.
@@ -216,10 +219,8 @@ impl Issue {
 pub struct Decision {
     /// What to do.
     pub step: Step,
-    /// Why, in one word.
-    pub reason: Reason,
-    /// Why, in a sentence.
-    pub why: String,
+    /// Why. It also says the reason in one word, and makes the sentence.
+    pub why: Why,
     /// When to look again.
     pub requeue: Duration,
     /// What an earlier rule proposed and the invariants forbid.
@@ -254,34 +255,35 @@ pub const LATER: Duration = Duration::from_secs(2);
 
 impl Decision {
     /// A step that changes something; look again at once.
-    pub fn act(step: Step, reason: Reason, why: impl Into<String>) -> Self {
-        Self {
-            step,
-            reason,
-            why: why.into(),
-            requeue: Duration::ZERO,
-            forbidden: None,
-        }
+    pub fn act(step: Step, why: impl Into<Why>) -> Self {
+        Self::new(step, why, Duration::ZERO)
     }
 
     /// Wait for something.
-    pub fn wait(reason: Reason, why: impl Into<String>, requeue: Duration) -> Self {
-        Self {
-            step: Step::Wait,
-            reason,
-            why: why.into(),
-            requeue,
-            forbidden: None,
-        }
+    pub fn wait(why: impl Into<Why>, requeue: Duration) -> Self {
+        Self::new(Step::Wait, why, requeue)
     }
 
     /// Leave it to a person.
-    pub fn refuse(reason: Reason, why: impl Into<String>) -> Self {
+    pub fn refuse(why: impl Into<Why>) -> Self {
+        Self::new(Step::Refuse, why, SETTLED)
+    }
+
+    /// All is as it should be.
+    pub fn rest(why: impl Into<Why>, requeue: Duration) -> Self {
+        Self::new(Step::Nothing, why, requeue)
+    }
+
+    /// Why, in one word.
+    pub fn reason(&self) -> Reason {
+        self.why.reason()
+    }
+
+    fn new(step: Step, why: impl Into<Why>, requeue: Duration) -> Self {
         Self {
-            step: Step::Refuse,
-            reason,
+            step,
             why: why.into(),
-            requeue: SETTLED,
+            requeue,
             forbidden: None,
         }
     }

@@ -5,9 +5,11 @@ use api::v1alpha1::status::Phase;
 
 use crate::decision::{Decision, Step};
 use crate::observed::{
-    AlarmKind, Answer, Attempt, Observed, Refusals, Refused, UpkeepTask, Wish, what_is_lost,
+    AlarmKind, Answer, Attempt, AuthChange, Observed, Refusals, Refused, UpkeepTask, Wish,
+    what_is_lost,
 };
 use crate::status::Outcome;
+use crate::why::{Leave, Why};
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,11 +73,11 @@ fn refused(observed: &Observed, attempts: &[Attempt]) -> Vec<Event> {
 /// What is recorded and worth telling: that the cluster of an earlier operator was taken over, and every step of a
 /// recovery from lost quorum, for which a person should look.
 fn of_latch(decision: &Decision) -> Option<Event> {
-    let told = matches!(decision.reason, Reason::Adopting | Reason::Recovering);
+    let told = matches!(decision.reason(), Reason::Adopting | Reason::Recovering);
     (told && matches!(decision.step, Step::Latch(_))).then(|| Event {
-        reason: decision.reason,
-        message: decision.why.clone(),
-        warning: decision.reason == Reason::Recovering,
+        reason: decision.reason(),
+        message: decision.why.to_string(),
+        warning: decision.reason() == Reason::Recovering,
     })
 }
 
@@ -106,10 +108,10 @@ fn of_rollout(observed: &Observed, decision: &Decision) -> Option<Event> {
 
 /// A user removed a member, and may not know what that does.
 fn of_vanished(decision: &Decision) -> Option<Event> {
-    let told = decision.reason == Reason::ReplacingMember;
-    (told && matches!(decision.step, Step::MarkRemoved { .. })).then(|| Event {
+    let vanished = matches!(decision.why, Why::Leave(Leave::Vanished(..)));
+    vanished.then(|| Event {
         reason: Reason::MemberRemoved,
-        message: decision.why.clone(),
+        message: decision.why.to_string(),
         warning: true,
     })
 }
@@ -150,6 +152,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             Reason::CertificatesIssued,
             format!("issued {}", issue.describe()),
         ),
+        Step::ChangeAuth(change) => return of_auth(change),
         Step::Nothing
         | Step::Wait
         | Step::Refuse
@@ -171,6 +174,26 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
     Some(Event {
         reason,
         message,
+        warning: false,
+    })
+}
+
+/// What concerns every client. Of users and roles their own objects tell.
+fn of_auth(change: &AuthChange) -> Option<Event> {
+    let (reason, message) = match change {
+        AuthChange::Enable => (
+            Reason::AuthEnabled,
+            "authentication is on: etcd asks its clients who they are",
+        ),
+        AuthChange::Disable => (
+            Reason::AuthDisabled,
+            "authentication is off: etcd asks no client who it is",
+        ),
+        _of_users => return None,
+    };
+    Some(Event {
+        reason,
+        message: message.to_owned(),
         warning: false,
     })
 }

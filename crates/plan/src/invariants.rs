@@ -2,6 +2,7 @@
 //! a bug in the rules, is not carried out, and is shouted about. Written from the invariants'
 //! sentences, not from the rules, so that a mistake has to be made twice.
 
+mod auth;
 mod certificates;
 mod change;
 mod claims;
@@ -90,6 +91,9 @@ pub enum Violation {
         "invariant 12: a member would speak a scheme under which the others cannot reach it, or trust another authority than they do"
     )]
     Transport,
+    /// Invariant 13.
+    #[error("invariant 13: the operator, or every client, could be locked out of etcd")]
+    LockOut,
     /// The memory would forget what it must keep.
     #[error("invariant 2: a recorded fact would change")]
     Forgets,
@@ -137,7 +141,8 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         } => change::check_told(observed, *ordinal, uid, members),
         Step::AddDebugContainer { ordinal, uid }
         | Step::RefreshCertificates { ordinal, uid, .. } => check_pod(observed, *ordinal, uid),
-        Step::IssueCertificates(issue) => certificates::check_issue(observed, issue.authority),
+        Step::IssueCertificates(issue) => certificates::check_issue(observed, *issue),
+        Step::ChangeAuth(change) => auth::check_change(observed, change),
         Step::RepeatGrant { ordinal, uid, .. } => {
             let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
             let waits = pod.uid == *uid && facts::is_granted(pod);
@@ -174,6 +179,7 @@ fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     if old.ending && !new.ending {
         return change::check_end(observed, new);
     }
+    auth::check_latch(observed, new)?;
     certificates::check_latch(observed, new)?;
     stranger::check_latch(observed, new)?;
     change::check_ending(observed, new)?;

@@ -1,6 +1,7 @@
 //! What we may know about a cluster at one moment: one plain value. A fact that could not be read is
 //! `Unknown`, never a guess.
 
+mod auth;
 mod certificates;
 mod change;
 mod describe;
@@ -37,8 +38,13 @@ use api::{ClusterIntent, EtcdVersion, Lineage, Transport, names};
 use gate::{Grant, Report};
 use jiff::Timestamp;
 
+pub use auth::{
+    Accounts, Auth, AuthChange, Declared, Grants, Login, Made, NO_CERTIFICATE, NOT_A_USER,
+    OPERATOR, Password, ROOT, RoleWish, UserWish,
+};
 pub(crate) use certificates::is_due;
-pub use certificates::{Certificates, Issued, Refreshed};
+pub use certificates::{Certificates, Issued, Offered, Refreshed};
+pub use describe::Doing;
 pub(crate) use describe::describe;
 pub use disturbance::Disturbance;
 pub(crate) use failed::Failures;
@@ -175,6 +181,8 @@ pub struct Latched {
     pub hung: Vec<HangIntent>,
     /// Hash of the template from which no pod could be created.
     pub called_off: Option<String>,
+    /// Users and roles that are the operator's to delete.
+    pub made: Made,
 }
 
 /// A pod template that members are known to run on.
@@ -313,6 +321,8 @@ pub struct Etcd {
     pub members: Option<MemberList>,
     /// A long call of this operator to its members.
     pub upkeep: Option<Upkeep>,
+    /// Users and roles.
+    pub auth: Auth,
 }
 
 /// A member list.

@@ -1,6 +1,7 @@
 //! The status: a pure function of what was seen, decided and done. Written on every path, and only
 //! when it says something new.
 
+pub mod accounts;
 mod certificates;
 mod members;
 mod memory;
@@ -10,14 +11,14 @@ mod voters;
 
 use api::conditions::{ConditionType, Verdict};
 use api::v1alpha1::former::FormerMemory;
-use api::v1alpha1::status::{EtcdClusterStatus, Phase};
+use api::v1alpha1::status::{AuthStatus, EtcdClusterStatus, Phase};
 use api::{Reason, conditions, labels, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub(crate) use refusals::refusals;
 
 use crate::decision::{Decision, Step};
-use crate::observed::{Attempt, Latched, Observed, UpkeepTask, format_id};
+use crate::observed::{Answer, Attempt, Latched, Observed, UpkeepTask, format_id};
 use crate::shape::decide_shape;
 
 /// How long a cluster may be dark before that is a failure, in seconds.
@@ -100,9 +101,11 @@ pub fn decide_status(
     }
     let cluster = &observed.cluster;
     let now = Time(observed.now);
-    let verdicts = verdicts::decide(observed, decision, outcome);
+    let beside = beside_notes(observed, decision, outcome);
+    let told = beside.as_ref().unwrap_or(decision);
+    let verdicts = verdicts::decide(observed, told, outcome);
     let mut new = EtcdClusterStatus {
-        phase: Some(decide_phase(observed, decision, old)),
+        phase: Some(decide_phase(observed, told, old)),
         unavailable_since: decide_unavailable_since(&verdicts, old, &now),
         conditions: conditions::merge(&old.conditions, verdicts, cluster.generation, &now),
         members: members::decide(observed),
@@ -112,6 +115,7 @@ pub fn decide_status(
         leader_id: observed.leader().map(format_id),
         client_endpoints: client_endpoints(observed),
         certificates: certificates::decide(observed),
+        auth: auth(observed, old),
         version: members::lowest_version(observed).or_else(|| old.version.clone()),
         observed_generation: Some(cluster.generation),
         ..with_latched(old, &cluster.uid, &done(observed, decision, outcome))
@@ -130,6 +134,21 @@ fn client_endpoints(observed: &Observed) -> Vec<String> {
     let schemes = observed.client_schemes().into_iter().filter(|_| formed);
     let endpoint = |scheme| names::client_endpoint(scheme, &cluster.name, &cluster.namespace);
     schemes.map(endpoint).collect()
+}
+
+/// `None` where authentication is left as it is. While no member tells, it is what it was.
+fn auth(observed: &Observed, old: &EtcdClusterStatus) -> Option<AuthStatus> {
+    observed.auth_asked()?;
+    let accounts = observed.etcd.auth.accounts.as_ref();
+    let seen = accounts.map(|accounts| {
+        let unmanaged = observed.unmanaged();
+        AuthStatus {
+            enabled: accounts.enabled,
+            unmanaged_users: unmanaged.users.into_iter().collect(),
+            unmanaged_roles: unmanaged.roles.into_iter().collect(),
+        }
+    });
+    seen.or_else(|| old.auth.clone())
 }
 
 /// What is remembered of a step that went well. Losing it costs one more of the same, which does no harm.
@@ -157,6 +176,21 @@ fn done(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Latched 
     latched
 }
 
+/// A cluster that has settled stays Ready while only notes are written.
+fn beside_notes(observed: &Observed, decision: &Decision, outcome: &Outcome) -> Option<Decision> {
+    let written = |attempt: &Attempt| attempt.answer == Answer::Written;
+    let noted = match (&decision.step, outcome) {
+        (Step::ApplyObjects(_), Outcome::Applied(all)) => all.iter().all(written),
+        _other => false,
+    };
+    if !noted || !observed.only_notes() {
+        return None;
+    }
+    let mut rest = observed.clone();
+    rest.objects.drifted.clear();
+    Some(crate::decide(&rest)).filter(|rest| rest.step == Step::Nothing)
+}
+
 fn replicas(observed: &Observed) -> Option<i32> {
     let shape = decide_shape(observed).map(|shape| shape.replicas);
     let live = observed
@@ -179,7 +213,7 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
             Phase::Running | Phase::Scaling | Phase::Upgrading | Phase::Recovering | Phase::Failed
         )
     ) || observed.cluster.latched.cluster_id.is_none();
-    match (&decision.step, decision.reason) {
+    match (&decision.step, decision.reason()) {
         (Step::Nothing, Reason::Stopped) => Phase::Stopped,
         (Step::Nothing, Reason::AsExpected) | (Step::Refuse, Reason::ChangeRefused) => {
             Phase::Running
@@ -201,6 +235,7 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
             | Reason::ExpandingVolumes
             | Reason::NoSpace
             | Reason::IssuingCertificates
+            | Reason::ConfiguringAuth
             | Reason::Defragmenting,
         ) if old != Some(Phase::Recovering) => Phase::Running,
         (_, Reason::DataInconsistent) if old != Some(Phase::Recovering) => Phase::Failed,

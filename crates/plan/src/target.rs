@@ -1,9 +1,12 @@
 //! What to run next on the way to what the spec asks for: the spec itself, or a release or a rung of the transport that lies
 //! between. It follows from the spec and from what is recorded, never from who happens to answer.
 
+use std::fmt;
+
 use api::image::ImageIntent;
 use api::intent::{InvalidSpec, MaintenanceIntent, TlsIntent};
 use api::v1alpha1::cluster::{EtcdClusterSpec, OnQuorumLoss, Retention};
+use api::version::PathRefused;
 use api::{ClusterIntent, EtcdVersion, Plane, Quantity, Transport};
 use manifests::Template;
 
@@ -19,9 +22,54 @@ pub struct Target {
     /// Hash of the pod template that follows.
     pub template: String,
     /// Why the release that the spec asks for cannot be reached; the members stay as they are.
-    pub refused: Option<String>,
+    pub refused: Option<Refused>,
     /// Why the spec makes no sense. Then this is what is in force, and nothing is changed towards anything else.
     pub invalid: Option<InvalidSpec>,
+}
+
+/// Why what is asked for is not run next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The spec makes no sense, and so many members stay on a release.
+    Invalid {
+        /// Why it makes none.
+        invalid: InvalidSpec,
+        /// So many members.
+        size: u32,
+        /// The release.
+        version: EtcdVersion,
+    },
+    /// The image is pinned, and a release lies between.
+    Pinned {
+        /// The release that runs.
+        from: EtcdVersion,
+        /// The release that is asked for.
+        to: EtcdVersion,
+        /// The release between.
+        through: EtcdVersion,
+    },
+    /// etcd cannot go there at once.
+    Path(PathRefused),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid {
+                invalid,
+                size,
+                version,
+            } => write!(
+                out,
+                "{invalid}; until that is corrected nothing is changed, and {size} members stay on v{version}"
+            ),
+            Self::Pinned { from, to, through } => write!(
+                out,
+                "the upgrade from v{from} to v{to} goes through v{through}, and the image is pinned by a tag or digest: go to v{through} first"
+            ),
+            Self::Path(refused) => refused.fmt(out),
+        }
+    }
 }
 
 impl Target {
@@ -73,10 +121,11 @@ pub fn keep_in_force(
     Some(Target {
         template: proven.template.clone(),
         runs: intent.tls.transport,
-        refused: Some(format!(
-            "{invalid}; until that is corrected nothing is changed, and {} members stay on v{}",
-            intent.size, intent.version
-        )),
+        refused: Some(Refused::Invalid {
+            invalid: invalid.clone(),
+            size: intent.size,
+            version: intent.version,
+        }),
         intent,
         invalid: Some(invalid.clone()),
     })
@@ -169,33 +218,31 @@ fn unpinned(wanted: ClusterIntent, version: EtcdVersion) -> ClusterIntent {
 }
 
 /// What is asked for, at the next rung of the ladder that leads there; an error says why there is none.
-fn reach(wanted: &ClusterIntent, proven: &Proven) -> Result<ClusterIntent, String> {
+fn reach(wanted: &ClusterIntent, proven: &Proven) -> Result<ClusterIntent, Refused> {
     let hop = next_version(wanted, proven)?;
     if hop == wanted.version {
         return Ok(wanted.clone());
     }
-    wanted.at_version(hop).ok_or_else(|| {
-        format!(
-            "the upgrade from v{} to v{} goes through v{hop}, and the image is pinned by a tag or digest: go to v{hop} first",
-            proven.version, wanted.version
-        )
+    wanted.at_version(hop).ok_or(Refused::Pinned {
+        from: proven.version,
+        to: wanted.version,
+        through: hop,
     })
 }
 
 /// One release at a time: a minor version of etcd reaches every member before another one is begun. Only the way back to
 /// where the others still are is open at any time.
-fn next_version(wanted: &ClusterIntent, proven: &Proven) -> Result<EtcdVersion, String> {
+fn next_version(wanted: &ClusterIntent, proven: &Proven) -> Result<EtcdVersion, Refused> {
     let (from, asked) = (proven.version, wanted.version);
     let before = proven.before.map(|before| before.minor);
     let in_play = asked.minor == from.minor || before == Some(asked.minor);
     if !proven.everywhere && !in_play {
         return Ok(from);
     }
-    EtcdVersion::next_hop(from, asked, wanted.allow_intermediate)
-        .map_err(|refused| refused.to_string())
+    EtcdVersion::next_hop(from, asked, wanted.allow_intermediate).map_err(Refused::Path)
 }
 
-fn target(intent: ClusterIntent, runs: Transport, refused: Option<String>) -> Target {
+fn target(intent: ClusterIntent, runs: Transport, refused: Option<Refused>) -> Target {
     Target {
         template: manifests::template_hash(&intent),
         intent,

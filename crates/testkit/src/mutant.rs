@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use api::Reason;
 use plan::invariants::Violation;
+use plan::why::Object;
 use plan::{Decision, Observed, Step, decide};
 
 use crate::Run;
@@ -19,7 +19,7 @@ pub type Mutant = fn(&Observed) -> Option<Step>;
 pub fn decide_as(mutant: Mutant, observed: &Observed) -> Decision {
     mutant(observed).map_or_else(
         || decide(observed),
-        |step| Decision::act(step, Reason::AsExpected, "a mutant"),
+        |step| Decision::act(step, Object::Settled(0, "")),
     )
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use api::Reason;
 use plan::invariants::{self, Violation};
 use plan::observed::{Process, Refusals, Watch};
+use plan::why::Incomplete;
 use plan::{Decision, Observed, Step};
 
 use crate::rng::Rng;
@@ -110,11 +111,9 @@ impl<'a> Run<'a> {
         self.harm();
         let look = self.look();
         if self.world.rng.chance(self.faults.absent) {
-            return Decision::wait(
-                Reason::EtcdUnreachable,
-                "the operator is away",
-                plan::decision::SOON,
-            );
+            // The operator is away.
+            let why = Incomplete::NoQuorum(Vec::new());
+            return Decision::wait(why, plan::decision::SOON);
         }
         self.reconcile(&look)
     }
@@ -208,7 +207,7 @@ impl<'a> Run<'a> {
     /// One reconcile on a look.
     pub fn reconcile(&mut self, look: &Look) -> Decision {
         let decision = (self.decide)(&look.observed);
-        *self.reasons.entry(decision.reason).or_default() += 1;
+        *self.reasons.entry(decision.reason()).or_default() += 1;
         if let Some(forbidden) = &decision.forbidden {
             let (violation, step) = (&forbidden.violation, &forbidden.step);
             self.refused.push((violation.clone(), step.clone()));
@@ -241,7 +240,7 @@ impl<'a> Run<'a> {
     pub fn settle(&mut self, bound: usize) -> Result<usize, String> {
         let end = |decision: &Decision| {
             decision.step == Step::Nothing
-                && matches!(decision.reason, Reason::AsExpected | Reason::Stopped)
+                && matches!(decision.reason(), Reason::AsExpected | Reason::Stopped)
         };
         let turns = self.settle_as(bound, &end)?;
         let garbage = self.world.garbage();

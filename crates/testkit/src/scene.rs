@@ -12,6 +12,7 @@ use gate::State;
 
 pub use dark::{Begun, Dark, FENCE, Log, Word};
 use jiff::{SignedDuration, Timestamp};
+pub use paint::wish;
 pub use upkeep::{Alarmed, Differs, Fill, QUOTA};
 pub use watched::{Logs, Stalls};
 

@@ -5,6 +5,7 @@
 pub mod act;
 mod adopt;
 pub mod astray;
+pub mod auth;
 pub(crate) mod canon;
 mod etcd;
 mod hang;
@@ -28,7 +29,7 @@ use api::v1alpha1::cluster::{OnQuorumLoss, Retention};
 use api::{EtcdClusterStatus, Transport, names};
 use gate::{Grant, Identity, Report};
 use jiff::{SignedDuration, Timestamp};
-use plan::observed::{Member, NodeState, Refreshed, Told};
+use plan::observed::{Accounts, Member, NodeState, Refreshed, Told};
 
 use crate::rng::Rng;
 
@@ -111,6 +112,8 @@ pub struct World {
     pub refuses: BTreeMap<String, refuse::How>,
     /// Steps that do not take effect, by their name, and the ordinal where only that one does.
     pub rejects: BTreeMap<(&'static str, Option<u32>), refuse::Ends>,
+    /// What people do about users and roles.
+    pub people: auth::People,
     hung_in: BTreeMap<u64, String>,
     untried_for: u32,
     restarted: BTreeSet<u32>,
@@ -146,6 +149,8 @@ pub struct Object {
     pub transport: Option<Transport>,
     /// A change of that reaches members that run.
     pub live_switch: bool,
+    /// Authentication is to be on, or off.
+    pub auth: Option<bool>,
     /// A jump over a minor version is walked.
     pub walk: bool,
     /// GiB of each volume.
@@ -348,6 +353,8 @@ pub struct Cluster {
     pub added: Vec<u64>,
     /// Minor version of etcd that a downgrade under way aims at.
     pub downgrade: Option<u8>,
+    /// Its users and roles.
+    pub accounts: Accounts,
     /// It lost its quorum, and another cluster continues in its place.
     pub given_up: bool,
 }
@@ -363,6 +370,7 @@ impl Object {
             tls: false,
             transport: None,
             live_switch: false,
+            auth: None,
             walk: false,
             storage: 10,
             invalid: false,
@@ -417,6 +425,7 @@ impl World {
             certificates: tls::Secrets::default(),
             refuses: BTreeMap::new(),
             rejects: BTreeMap::new(),
+            people: auth::People::default(),
             hung_in: BTreeMap::new(),
             untried_for: 0,
             restarted: BTreeSet::new(),
@@ -436,6 +445,7 @@ impl World {
         self.run_kubelets();
         self.run_etcd();
         self.check_schemes();
+        self.check_auth();
         self.convert();
         self.count_away();
         self.count_restarted();

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what creating, changing and healing a cluster costs, in one run together with the floors it is compared to,
 //! and what the operator costs while nothing happens. Tables on stdout; nothing is kept but what is printed.
 
+mod admission;
 mod create;
 mod floors;
 mod footprint;
@@ -26,6 +27,8 @@ pub(crate) enum Command {
     Life(LifeOptions),
     /// From a fault to three healthy voters, while a client writes
     Heal(HealOptions),
+    /// What the webhook adds to writing a spec
+    Admission(AdmissionOptions),
     /// What clusters cost the operator while nothing happens, and while some of them are silent
     Idle(IdleOptions),
 }
@@ -72,6 +75,14 @@ pub(crate) struct HealOptions {
     only: Vec<heal::Fault>,
 }
 
+/// How `admission` is measured.
+#[derive(clap::Args)]
+pub(crate) struct AdmissionOptions {
+    /// Specs that are written with the webhook, and as many without
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..))]
+    specs: u16,
+}
+
 /// How `idle` is measured.
 #[derive(clap::Args)]
 pub(crate) struct IdleOptions {
@@ -105,6 +116,11 @@ pub(crate) fn run(layout: &Layout, target: &Target, command: &Command) -> Result
         Command::Life(options) => life::measure(target, &options.version, options.rounds),
         Command::Heal(options) => {
             heal::measure(target, &options.version, options.rounds, &options.only)
+        }
+        Command::Admission(options) => {
+            let table = admission::measure(target, options.specs)?;
+            table.print("Writing a spec (server-side dry run of a creation), milliseconds");
+            Ok(())
         }
         Command::Idle(options) => {
             let table = idle::measure(target, options.clusters, options.workers)?;

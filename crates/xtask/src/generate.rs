@@ -11,7 +11,7 @@ use crate::deploy::{NAMESPACE, root};
 use crate::tools::output;
 
 /// Where the schema goes on as that of a pod does; `kubectl explain` prints it.
-const OF_KUBERNETES: [&str; 10] = [
+const OF_KUBERNETES: [&str; 12] = [
     "spec.pod.affinity",
     "spec.pod.containerSecurityContext",
     "spec.pod.containers[]",
@@ -22,6 +22,8 @@ const OF_KUBERNETES: [&str; 10] = [
     "spec.pod.topologySpreadConstraints[]",
     "spec.pod.volumeMounts[]",
     "spec.pod.volumes[]",
+    "spec.security.networkPolicy.clients[]",
+    "spec.security.networkPolicy.metrics[]",
 ];
 
 /// Writes, or checks, every generated file.
@@ -57,33 +59,39 @@ pub(crate) fn generate(layout: &Layout, check: bool) -> Result<()> {
 }
 
 fn files(layout: &Layout, check: bool) -> Result<Vec<(PathBuf, String)>> {
-    let crd = serde_json::to_value(api::crd::etcd_cluster()?)?;
-    let yaml = serde_yaml::to_string(&crd)?;
-    let mut kept = crd.clone();
-    if let Some(metadata) = kept.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert(
-            "annotations".into(),
-            serde_json::json!({"helm.sh/resource-policy": "keep"}),
-        );
+    let mut made = Vec::new();
+    let mut templates = Vec::new();
+    for crd in api::crd::all()? {
+        let crd = serde_json::to_value(crd)?;
+        let name = |of: &str| {
+            let name = crd.pointer(&format!("/spec/names/{of}"));
+            name.and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let yaml = root().join(format!("config/crd/{}.yaml", name("plural")));
+        made.push((yaml, serde_yaml::to_string(&crd)?));
+        let page = root().join(format!("docs/reference/{}.md", name("singular")));
+        made.push((page, reference(&crd, &name("kind"))));
+        let mut kept = crd.clone();
+        if let Some(metadata) = kept.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert(
+                "annotations".into(),
+                serde_json::json!({"helm.sh/resource-policy": "keep"}),
+            );
+        }
+        templates.push(serde_yaml::to_string(&kept)?);
     }
-    let template = format!(
-        "{{{{- if .Values.crds }}}}\n{}{{{{- end }}}}\n",
-        serde_yaml::to_string(&kept)?
-    );
+    let template = templates.join("---\n");
+    let template = format!("{{{{- if .Values.crds }}}}\n{template}{{{{- end }}}}\n");
     let template_path = root().join("charts/etcd-operator/templates/crd.yaml");
     if !check {
         std::fs::write(&template_path, &template)?;
     }
-    Ok(vec![
-        (root().join("config/crd/etcdclusters.yaml"), yaml),
+    made.extend([
         (template_path, template),
         (root().join("config/install.yaml"), install(layout)?),
         (root().join("docs/reference/reasons.md"), reasons()),
-        (
-            root().join("docs/reference/etcdcluster.md"),
-            reference(&crd),
-        ),
-    ])
+    ]);
+    Ok(made)
 }
 
 /// The chart with its default values, for those who do not use Helm.
@@ -108,8 +116,11 @@ fn reasons() -> String {
 }
 
 /// Every field of the kind, from the schema that users get.
-fn reference(crd: &Value) -> String {
-    let mut page = "# EtcdCluster, field by field\n\nMade by `cargo xtask generate` from the schema; `kubectl explain etcdcluster.spec` prints the same.\n\n| field | type | default | meaning |\n|---|---|---|---|\n".to_owned();
+fn reference(crd: &Value, kind: &str) -> String {
+    let mut page = format!(
+        "# {kind}, field by field\n\nMade by `cargo xtask generate` from the schema; `kubectl explain {}.spec` prints the same.\n\n| field | type | default | meaning |\n|---|---|---|---|\n",
+        kind.to_lowercase()
+    );
     if let Some(schema) = crd.pointer("/spec/versions/0/schema/openAPIV3Schema") {
         for part in ["spec", "status"] {
             if let Some(schema) = schema.pointer(&format!("/properties/{part}")) {

@@ -13,6 +13,7 @@ mod deploy;
 mod generate;
 mod image;
 mod live;
+mod rights;
 mod test;
 mod tidy;
 mod tools;

@@ -138,7 +138,7 @@ fn stages(options: &Options, context: Option<&str>) -> Vec<Stage> {
     Stage::ALL
         .into_iter()
         .filter(|stage| !(options.fast && stage.is_slow()))
-        .filter(|stage| !(foreign && matches!(stage, Stage::Up | Stage::Deploy)))
+        .filter(|stage| !(foreign && matches!(stage, Stage::Up | Stage::Deploy | Stage::Rights)))
         .collect()
 }
 

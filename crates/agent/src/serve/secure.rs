@@ -11,7 +11,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Resource, Rlimit, setrlimit};
 use rustls::{
     InconsistentKeys, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
     crypto::ring,
@@ -165,18 +164,6 @@ fn signing_key(pem: &[u8]) -> Result<Arc<dyn rustls::sign::SigningKey>, String> 
     let signing = ring::sign::any_supported_type(&key);
     key.zeroize();
     signing.ok().ok_or_else(unreadable)
-}
-
-/// No key may reach a disk with a core dump. etcd inherits this.
-pub(crate) fn forbid_core_dumps() {
-    let none = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
-    if let Err(error) = setrlimit(Resource::Core, none) {
-        let fields = json!({"error": error.to_string()});
-        log(Level::Warn, "core dumps cannot be switched off", &fields);
-    }
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ fn a_grant_for_this_wait_starts_etcd_with_exactly_these_flags() {
     let record = pod.path("record");
     // Builtins only for the signals: dash blocks them all while it forks, and a child would see that.
     let line = format!(
-        "while read -r line; do echo \"$line\"; done </proc/$$/status >{0}.sig; ls -l /proc/$$/fd >{0}.fd; printf '%s\\n' \"$@\" >{0}.tmp; mv {0}.tmp {0}",
+        "while read -r line; do echo \"$line\"; done </proc/$$/status >{0}.sig; ls -l /proc/$$/fd >{0}.fd; grep core /proc/$$/limits >{0}.core; printf '%s\\n' \"$@\" >{0}.tmp; mv {0}.tmp {0}",
         record.display()
     );
     let agent = pod.start(Path::new(SHELL), &script(&line));
@@ -103,6 +103,9 @@ fn a_grant_for_this_wait_starts_etcd_with_exactly_these_flags() {
     );
     let descriptors = fs::read_to_string(pod.path("record.fd")).unwrap();
     assert!(!descriptors.contains("socket:"), "{descriptors}");
+    let dumps = fs::read_to_string(pod.path("record.core")).unwrap();
+    let dumps: Vec<&str> = dumps.split_whitespace().collect();
+    assert_eq!(dumps, ["Max", "core", "file", "size", "1", "1", "bytes"]);
 }
 
 /// A fence may stand in them, and the IDs of members that were removed.

@@ -10,6 +10,13 @@ pub(super) type Bound = (&'static [&'static str], &'static str, Value);
 const TEXT: u64 = 512;
 const LABEL: u64 = 63;
 
+/// Of names of users, roles and the objects that they name.
+pub(super) const NAME: u64 = 253;
+/// Of keys in permissions.
+pub(super) const KEY: u64 = 1024;
+/// Of roles of a user, or permissions of a role.
+pub(super) const GRANTS: u64 = 64;
+
 /// All bounds.
 pub(super) fn all() -> Vec<Bound> {
     let mut all: Vec<Bound> = Vec::new();
@@ -65,7 +72,27 @@ const TEXTS: &[&[&str]] = &[
     &["spec", "access", "loadBalancerSourceRanges", "*"],
     &["spec", "debug", "image"],
     &["spec", "maintenance", "window", "start"],
+    &["spec", "security", "tls", "certificateSecret"],
+    &["spec", "security", "tls", "caSecret"],
     &["spec", "security", "tls", "extraNames", "*"],
+    &[
+        "spec",
+        "security",
+        "networkPolicy",
+        "clients",
+        "*",
+        "ipBlock",
+        "cidr",
+    ],
+    &[
+        "spec",
+        "security",
+        "networkPolicy",
+        "metrics",
+        "*",
+        "ipBlock",
+        "cidr",
+    ],
     &["spec", "security", "tls", "cipherSuites", "*"],
 ];
 
@@ -74,6 +101,8 @@ const SAID: &[&[&str]] = &[
     &["spec", "pod", "serviceAccountName"],
     &["spec", "access", "loadBalancerClass"],
     &["spec", "debug", "image"],
+    &["spec", "security", "tls", "certificateSecret"],
+    &["spec", "security", "tls", "caSecret"],
 ];
 
 const NAMES: &[&[&str]] = &[
@@ -102,6 +131,8 @@ const LISTS: &[(&[&str], u64, Option<&str>)] = &[
     (&["spec", "pod", "containers"], 16, Some("name")),
     (&["spec", "access", "loadBalancerSourceRanges"], 64, None),
     (&["spec", "security", "tls", "extraNames"], 32, None),
+    (&["spec", "security", "networkPolicy", "clients"], 32, None),
+    (&["spec", "security", "networkPolicy", "metrics"], 32, None),
     (&["spec", "security", "tls", "cipherSuites"], 32, None),
 ];
 

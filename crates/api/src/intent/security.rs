@@ -26,16 +26,39 @@ pub struct TlsIntent {
     pub min_version: Option<TlsVersion>,
     /// Cipher suites, as they were written.
     pub cipher_suites: Vec<String>,
+    /// Clients that run are led down no rung: etcd knows its users by their certificates, or may. The caller that parses a
+    /// spec adds it.
+    pub locked: bool,
 }
 
-/// Where certificates come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Where the certificates of members come from. Those of clients, and the operator's own, are always issued by the operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Source {
     /// The operator issues them.
     #[default]
     Operator,
-    /// Secrets of the user's, or none at all: not supported by this release.
-    Unsupported,
+    /// Secrets of the user's.
+    Secrets {
+        /// The one with certificate and key.
+        certificate: String,
+        /// The one with the authorities, where that is another one.
+        authority: Option<String>,
+    },
+    /// What is named makes no source.
+    Nowhere,
+}
+
+impl Source {
+    fn of(auto_tls: Option<bool>, certificate: Option<String>, authority: Option<String>) -> Self {
+        match (certificate, authority) {
+            (Some(certificate), authority) => Self::Secrets {
+                certificate,
+                authority,
+            },
+            (None, None) if auto_tls.unwrap_or(true) => Self::Operator,
+            (None, _) => Self::Nowhere,
+        }
+    }
 }
 
 impl Default for TlsIntent {
@@ -56,15 +79,20 @@ impl TlsIntent {
     pub fn goal(&self, runs: Transport) -> Transport {
         let plane = |asked: Plane, runs: Plane| {
             let switched = asked.is_plain() != runs.is_plain();
-            let possible = asked.is_plain() || self.source == Source::Operator;
+            let possible = asked.is_plain() || self.source != Source::Nowhere;
             if switched && !(self.live_switch && possible) {
                 runs
             } else {
                 asked
             }
         };
+        let client = plane(self.transport.client, runs.client);
         Transport {
-            client: plane(self.transport.client, runs.client),
+            client: if self.locked {
+                client.max(runs.client)
+            } else {
+                client
+            },
             peer: plane(self.transport.peer, runs.peer),
         }
     }
@@ -89,7 +117,6 @@ pub(super) fn parse(security: Option<&Security>) -> TlsIntent {
     } = tls.cloned().unwrap_or_default();
     extra_names.sort();
     extra_names.dedup();
-    let issued = auto_tls.unwrap_or(true) && certificate_secret.is_none() && ca_secret.is_none();
     let client = match plaintext_clients.unwrap_or_default() {
         PlaintextClients::Refuse => Plane::Tls,
         PlaintextClients::Accept => Plane::Both,
@@ -104,18 +131,21 @@ pub(super) fn parse(security: Option<&Security>) -> TlsIntent {
             peer: Plane::from_switch(on && peer_tls_enabled.unwrap_or(true)),
         },
         live_switch: live_switch.unwrap_or(false),
-        source: if issued {
-            Source::Operator
-        } else {
-            Source::Unsupported
-        },
+        source: Source::of(auto_tls, certificate_secret, ca_secret),
         extra_names,
         leaf_lifetime: leaf_lifetime_seconds
             .unwrap_or(DEFAULT_LEAF_LIFETIME)
             .max(MIN_LEAF_LIFETIME),
         min_version,
         cipher_suites,
+        locked: false,
     }
+}
+
+/// Whether authentication is asked for; `None` where it is left as it is.
+pub(super) fn parse_auth(security: Option<&Security>) -> Option<bool> {
+    let auth = security.and_then(|security| security.auth.as_ref());
+    auth.map(|auth| auth.enabled)
 }
 
 #[cfg(test)]
@@ -175,8 +205,10 @@ mod tests {
             (
                 r#"{"liveSwitch":true,"certificateSecret":"theirs"}"#,
                 plain,
-                plain,
+                tls,
             ),
+            (r#"{"liveSwitch":true,"caSecret":"theirs"}"#, plain, plain),
+            (r#"{"liveSwitch":true,"autoTLS":false}"#, plain, plain),
             (r#"{"enabled":false}"#, tls, tls),
             (r#"{"enabled":false}"#, both, both),
             (r#"{"enabled":false,"liveSwitch":true}"#, tls, plain),
@@ -186,6 +218,33 @@ mod tests {
             ("{}", both, tls),
         ] {
             assert_eq!(goal(written, runs), expected, "{written} on {runs:?}");
+        }
+    }
+
+    /// An earlier operator stored `autoTLS: true` in every object.
+    #[test]
+    fn a_secret_that_is_named_is_the_source_whatever_was_stored_beside_it() {
+        let of = |tls: &str| {
+            let security = serde_json::from_str(&format!(r#"{{"tls":{tls}}}"#)).unwrap();
+            parse(Some(&security)).source
+        };
+        let secrets = |authority: Option<&str>| Source::Secrets {
+            certificate: "a".to_owned(),
+            authority: authority.map(str::to_owned),
+        };
+        for (written, source) in [
+            ("{}", Source::Operator),
+            (r#"{"autoTLS":true}"#, Source::Operator),
+            (r#"{"autoTLS":false}"#, Source::Nowhere),
+            (r#"{"caSecret":"b"}"#, Source::Nowhere),
+            (r#"{"certificateSecret":"a"}"#, secrets(None)),
+            (r#"{"certificateSecret":"a","autoTLS":true}"#, secrets(None)),
+            (
+                r#"{"certificateSecret":"a","autoTLS":false,"caSecret":"b"}"#,
+                secrets(Some("b")),
+            ),
+        ] {
+            assert_eq!(of(written), source, "{written}");
         }
     }
 

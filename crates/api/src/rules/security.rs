@@ -1,8 +1,11 @@
-//! TLS: what this release cannot do, and what no certificate can hold.
+//! TLS: one source of certificates, what no certificate can hold, and which changes need a word of their own.
 
 use super::{CelRule, always};
 
 const TLS: &[&str] = &["spec", "security", "tls"];
+
+/// A name that an object can have.
+const OBJECT_NAME: &str = "self.size() <= 253 && self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')";
 
 /// A plane of a spec has TLS.
 macro_rules! on {
@@ -26,6 +29,13 @@ macro_rules! on {
             $field,
             "))"
         )
+    };
+}
+
+/// No plane of these settings has TLS.
+macro_rules! plain {
+    () => {
+        "(has(self.enabled) && !self.enabled) || (has(self.clientTLSEnabled) && !self.clientTLSEnabled && has(self.peerTLSEnabled) && !self.peerTLSEnabled)"
     };
 }
 
@@ -99,11 +109,54 @@ pub(super) const CLIENTS: &[CelRule] = &switched!(
 );
 pub(super) const PEERS: &[CelRule] = &switched!("peerTLSEnabled", "peer", "between members", "");
 
+/// Authentication rests on certificates.
+pub(super) const AUTH: &[CelRule] = &[
+    always(
+        &["spec"],
+        concat!(
+            "!self.?security.?auth.?enabled.orValue(false) || ",
+            on!("self", "clientTLSEnabled")
+        ),
+        "security.auth needs TLS for clients, because the operator and users without a password are known by their certificates: write security.tls with clientTLSEnabled: true, or security.auth.enabled: false",
+    )
+    .at(".security.auth.enabled"),
+    always(
+        &["spec"],
+        "!self.?security.?auth.?enabled.orValue(false) || self.?security.?tls.?plaintextClients.orValue('Refuse') != 'Accept'",
+        "security.auth and plaintextClients: Accept exclude each other: a client without TLS has no certificate to be known by. Write plaintextClients: Refuse, or security.auth.enabled: false",
+    )
+    .at(".security.auth.enabled"),
+    always(
+        &["spec"],
+        "!oldSelf.?security.?auth.?enabled.orValue(false) || self.?security.?auth.hasValue()",
+        "authentication is switched off with security.auth.enabled: false; left out, it would stay as it is. Write that",
+    )
+    .at(".security"),
+];
+
 pub(super) const RULES: &[CelRule] = &[
     always(
         TLS,
-        "(has(self.enabled) && !self.enabled) || (has(self.clientTLSEnabled) && !self.clientTLSEnabled && has(self.peerTLSEnabled) && !self.peerTLSEnabled) || ((!has(self.autoTLS) || self.autoTLS) && !has(self.certificateSecret) && !has(self.caSecret))",
-        "certificates from certificateSecret and caSecret are not supported by this release: leave both out, and autoTLS out or true, to have the operator issue certificates; or write enabled: false for a plaintext cluster",
+        concat!(
+            plain!(),
+            " || !has(self.autoTLS) || self.autoTLS != has(self.certificateSecret)"
+        ),
+        "name exactly one source of certificates: leave autoTLS out, or write true, to have the operator issue them; write certificateSecret, and leave autoTLS out or write false, for your own; or write enabled: false for a plaintext cluster",
+    ),
+    always(
+        TLS,
+        concat!(plain!(), " || !has(self.caSecret) || has(self.certificateSecret)"),
+        "a Secret with authorities alone is no source of certificates: write certificateSecret as well, or leave caSecret out to have the operator issue them",
+    ),
+    always(
+        &["spec", "security", "tls", "certificateSecret"],
+        OBJECT_NAME,
+        "not the name of a Secret: write lower case letters, digits, '-' and '.'; it is looked for in the namespace of the EtcdCluster",
+    ),
+    always(
+        &["spec", "security", "tls", "caSecret"],
+        OBJECT_NAME,
+        "not the name of a Secret: write lower case letters, digits, '-' and '.'; it is looked for in the namespace of the EtcdCluster",
     ),
     always(
         &["spec", "security", "tls", "extraNames", "*"],

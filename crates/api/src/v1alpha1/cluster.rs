@@ -85,7 +85,7 @@ pub struct EtcdClusterSpec {
     /// Volume of each member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
-    /// Transport security. Plaintext when absent.
+    /// TLS, and who may connect. Plaintext, and every pod, when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security: Option<Security>,
     /// CPU and memory of each etcd container. When absent, 100m CPU and 128Mi memory are requested.

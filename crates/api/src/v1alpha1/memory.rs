@@ -41,6 +41,10 @@ pub struct Memory {
     /// from the members themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub voters: Vec<KnownVoter>,
+    /// Users and roles of etcd that are the operator's to delete once they are declared no more; written before they are
+    /// made. Restored from the EtcdUsers and EtcdRoles that there are; what was deleted meanwhile is left alone.
+    #[serde(default, skip_serializing_if = "MadeAccounts::is_empty")]
+    pub accounts: MadeAccounts,
     /// What members are known to run on, and what their volumes and logs hold.
     #[serde(default, skip_serializing_if = "Proof::is_empty")]
     pub proven: Proof,
@@ -144,6 +148,17 @@ pub struct Admissions {
     pub learners: Vec<KnownLearner>,
 }
 
+/// Users and roles that the operator made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MadeAccounts {
+    /// Users.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<String>,
+    /// Roles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+}
+
 /// What is known to be so, because it was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -177,6 +192,13 @@ pub struct Proof {
 
 impl Tried {
     /// Nothing was.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl MadeAccounts {
+    /// There are none.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

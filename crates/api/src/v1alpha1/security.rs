@@ -1,14 +1,51 @@
 //! `spec.security`: who may talk to the members, and how that is proved.
 
+use k8s_openapi::api::networking::v1::NetworkPolicyPeer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Transport security.
+/// Transport security, and who may connect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Security {
     /// TLS settings; plaintext when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
+    /// Which pods may connect to the members; every pod when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_policy: Option<NetworkPolicySettings>,
+    /// Authentication of etcd; left as it is when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<Auth>,
+}
+
+/// A NetworkPolicy that lets in the members themselves, the operator, and the peers that are named here. The network of the Kubernetes
+/// cluster must support it: otherwise it has no effect. Connections from the node of a member, such as probes of the
+/// kubelet and `kubectl port-forward`, are not restricted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkPolicySettings {
+    /// Main switch; `true` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Who may connect to port 2379, as in `from` of a NetworkPolicy: a `podSelector` alone selects pods of the namespace of
+    /// the cluster. No client when empty. Clients outside of Kubernetes need an `ipBlock`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<NetworkPolicyPeer>,
+    /// Who may read the metrics on port 2381, such as Prometheus. Only the operator when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<NetworkPolicyPeer>,
+}
+
+/// Whether etcd asks its clients who they are, and what each of them may do. Users and roles are objects of their own, of the
+/// kinds `EtcdUser` and `EtcdRole`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Auth {
+    /// `true` switches authentication on once every member is healthy and demands certificates of its clients; `false`
+    /// switches it off, and users and roles stay in etcd. The operator itself is the user `etcd-operator`, by its
+    /// certificate.
+    pub enabled: bool,
 }
 
 /// TLS settings. A cluster that runs goes on as it was formed unless `liveSwitch` is true: then TLS is switched on or off for
@@ -43,14 +80,16 @@ pub struct Tls {
     /// What becomes of clients without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plaintext_clients: Option<PlaintextClients>,
-    /// The operator issues and renews the certificates; `true` when absent. No other source is supported by this release.
+    /// The operator issues and renews the certificates; `true` when absent and no other source is named.
     #[serde(rename = "autoTLS", default, skip_serializing_if = "Option::is_none")]
     pub auto_tls: Option<bool>,
-    /// Secret with `tls.crt` and `tls.key`. Not supported by this release: rejected on create, ignored in objects stored
-    /// before.
+    /// Secret of this namespace with a certificate of your own for all members: `tls.crt`, `tls.key`, and `ca.crt` with the
+    /// authority that signed it. With `peer.crt`, `peer.key` and `peer-ca.crt` members use those among themselves. It is
+    /// checked and copied before it is used, and so is every later change of it; one that cannot be used changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_secret: Option<String>,
-    /// Secret with `ca.crt`. Not supported by this release: rejected on create, ignored in objects stored before.
+    /// Secret of this namespace whose `ca.crt`, and `peer-ca.crt` if it is there, are trusted in place of those of the
+    /// source of the certificates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_secret: Option<String>,
     /// Further host names and IP addresses under which clients reach the members, such as that of a load balancer. They

@@ -41,6 +41,9 @@ pub struct EtcdClusterStatus {
     /// The certificates that the operator issued, where TLS is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificates: Option<CertificateStatus>,
+    /// Authentication of etcd, where `security.auth` is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<AuthStatus>,
     /// Lowest etcd release that a member runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -77,6 +80,20 @@ pub struct CertificateStatus {
     pub authority_not_after: Option<Time>,
     /// Secret with what a client needs: `ca.crt`, `tls.crt` and `tls.key`.
     pub client_secret: String,
+}
+
+/// Authentication of etcd.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthStatus {
+    /// Clients are asked who they are.
+    pub enabled: bool,
+    /// Users in etcd that no EtcdUser declares; they are left alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmanaged_users: Vec<String>,
+    /// Roles in etcd that no EtcdRole declares; they are left alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmanaged_roles: Vec<String>,
 }
 
 /// Who tries another template.

@@ -34,7 +34,7 @@ fn every_manifest_of_the_predecessor_that_asks_for_plaintext_is_accepted() -> Pl
 }
 
 #[test]
-fn the_tls_sample_is_accepted_and_certificates_from_secrets_are_not_yet() -> Played {
+fn the_tls_sample_is_accepted_and_names_one_source_of_certificates() -> Played {
     story(|stage| async move {
         for (file, manifest) in documents(FOLDER)? {
             if !file.starts_with("tls-") {
@@ -46,11 +46,18 @@ fn the_tls_sample_is_accepted_and_certificates_from_secrets_are_not_yet() -> Pla
                 let mut own: Value = serde_json::from_str(&cluster)?;
                 own["spec"]["security"]["tls"]["certificateSecret"] = "mine".into();
                 let answer = stage.commands.try_apply(&own.to_string()).await?;
-                answer.refused_with(&["certificateSecret", "leave both out", "enabled: false"])?;
+                answer.refused_with(&["exactly one source", "autoTLS", "enabled: false"])?;
                 // What the sentence proposes is accepted.
-                own["spec"]["security"]["tls"]["enabled"] = Value::Bool(false);
+                for (field, value) in [("autoTLS", false), ("enabled", false)] {
+                    let mut mended = own.clone();
+                    mended["spec"]["security"]["tls"][field] = Value::Bool(value);
+                    let answer = stage.commands.try_apply(&mended.to_string()).await?;
+                    answer.accepted()?;
+                }
+                own["spec"]["security"]["tls"]["autoTLS"] = Value::Bool(false);
+                own["spec"]["security"]["tls"]["certificateSecret"] = "../mine".into();
                 let answer = stage.commands.try_apply(&own.to_string()).await?;
-                answer.accepted()?;
+                answer.refused_with(&["not the name of a Secret"])?;
             }
         }
         Ok(())

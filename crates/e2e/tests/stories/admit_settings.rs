@@ -357,3 +357,27 @@ fn a_field_of_access_that_its_type_does_not_have_is_refused() -> Played {
     ];
     story(|stage| async move { stage.all_refused(cases).await })
 }
+
+#[test]
+fn a_peer_that_no_network_policy_could_have_is_refused() -> Played {
+    let policy = |clients: Value| json!({"security": {"networkPolicy": {"clients": clients}}});
+    let mut cases: Vec<Case> = vec![
+        (
+            policy(json!([{}])),
+            &["spec.security.networkPolicy.clients[0]", "podSelector: {}"],
+        ),
+        (
+            policy(json!([{"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}])),
+            &["clients[0].ipBlock", "an item of its own"],
+        ),
+        (
+            policy(json!([{"ipBlock": {"cidr": "ten"}}])),
+            &["clients[0].ipBlock.cidr", "10.0.0.0/8"],
+        ),
+    ];
+    cases.push((
+        json!({"security": {"networkPolicy": {"metrics": [{}]}}}),
+        &["spec.security.networkPolicy.metrics[0]", "podSelector: {}"],
+    ));
+    story(|stage| async move { stage.all_refused(cases).await })
+}

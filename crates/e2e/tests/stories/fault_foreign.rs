@@ -4,7 +4,8 @@
 use anyhow::{Context, Result, ensure};
 use e2e::{Cluster, Played, Stage, story};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Service, ServiceAccount};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Resource, ResourceExt};
 use serde::Serialize;
@@ -17,14 +18,29 @@ fn a_foreign_service_is_left_alone_and_named_and_other_clusters_go_on() -> Playe
         let service = json!({"metadata": {"name": "c-client"},
             "spec": {"ports": [{"port": 80}], "selector": {"app": "another-owners"}}});
         let theirs: Service = put(&stage, service).await?;
-        let cluster = one(&stage, "c").await?;
+        let account: ServiceAccount = put(&stage, json!({"metadata": {"name": "c"}})).await?;
+        let policy = json!({"metadata": {"name": "c"},
+            "spec": {"podSelector": {"matchLabels": {"app": "another-owners"}}}});
+        let policy: NetworkPolicy = put(&stage, policy).await?;
+        let spec = json!({"size": 1, "version": "v3.6.16", "storage": {"size": "1Gi"},
+            "security": {"networkPolicy": {}}});
+        let cluster = stage.create("c", spec).await?;
         let other = one(&stage, "other").await?;
         other.ready().await?;
         cluster
             .complains("Degraded", &["Service c-client", "another owner"])
             .await?;
+        for named in ["ServiceAccount c", "NetworkPolicy c"] {
+            cluster
+                .complains("Degraded", &[named, "another owner"])
+                .await?;
+        }
         untouched(&stage, &theirs).await?;
+        untouched(&stage, &account).await?;
+        untouched(&stage, &policy).await?;
         out_of_the_way(&stage, &theirs).await?;
+        out_of_the_way(&stage, &account).await?;
+        out_of_the_way(&stage, &policy).await?;
         cluster.ready().await?;
         let ours = stage.api::<Service>().get("c-client").await?;
         ensure!(ours.uid() != theirs.uid() && !ours.owner_references().is_empty());

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Cluster, Load, MINUTE, Played, Stage, check_truth, story, tell, until};
-use k8s_openapi::api::core::v1::{Node, Service};
+use k8s_openapi::api::core::v1::{Node, Pod, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -44,7 +45,7 @@ fn node_ports_lead_to_etcd_from_outside_and_go_when_they_are_taken_back() -> Pla
         let kind = client.spec.and_then(|spec| spec.type_);
         ensure!(kind.as_deref() == Some("ClusterIP"), "{kind:?}");
         ensure!(port(&stage, "d").await? == other, "the other one changed");
-        let uid = |pods: &std::collections::BTreeMap<String, k8s_openapi::api::core::v1::Pod>| {
+        let uid = |pods: &std::collections::BTreeMap<String, Pod>| {
             pods.get("c-0").and_then(|pod| pod.metadata.uid.clone())
         };
         ensure!(
@@ -63,10 +64,12 @@ fn a_load_balancer_gets_what_it_is_given_and_loses_what_is_taken_out() -> Played
         let access = json!({"type": "LoadBalancer", "loadBalancerClass": "example.com/none",
             "annotations": {"example.com/kept": "a", "example.com/dropped": "b"},
             "loadBalancerSourceRanges": ["10.0.0.0/8"], "externalTrafficPolicy": "Local"});
-        let spec =
-            json!({"size": 1, "version": "v3.6.16", "storage": {"size": "1Gi"}, "access": access});
+        let security = json!({"networkPolicy": {"clients": [{"podSelector": {}}]}});
+        let spec = json!({"size": 1, "version": "v3.6.16", "storage": {"size": "1Gi"}, "access": access, "security": security});
         let cluster = stage.create("c", spec).await?;
         cluster.ready().await?;
+        has_network_policy(&stage).await?;
+        what_is_edited_comes_back(&stage).await?;
         let made = stage.api::<Service>().get("c-lb").await?;
         let spec = made.spec.clone().context("no spec")?;
         ensure!(spec.type_.as_deref() == Some("LoadBalancer"), "{spec:?}");
@@ -95,6 +98,13 @@ fn a_load_balancer_gets_what_it_is_given_and_loses_what_is_taken_out() -> Played
         .await?;
         edit(&cluster, &Value::Null).await?;
         is_gone(&stage, "c-lb").await?;
+        let open = r#"{"spec":{"security":{"networkPolicy":{"enabled":false}}}}"#;
+        stage.commands.patch("c", open).await?.accepted()?;
+        until("the NetworkPolicy is gone", MINUTE, || async {
+            let policy = stage.api::<NetworkPolicy>().get_opt("c").await?;
+            Ok(policy.is_none())
+        })
+        .await?;
         cluster.ready().await?;
         check_truth(&cluster, 1, "3.6.16").await
     })
@@ -137,6 +147,50 @@ fn a_member_that_does_not_vote_yet_is_no_address_for_clients() -> Played {
         cluster.ready().await?;
         check_truth(&cluster, 3, "3.6.16").await
     })
+}
+
+/// It selects the members, and is as the API server keeps it: it is not written again and again.
+async fn has_network_policy(stage: &Stage) -> Result<()> {
+    let policy = stage.api::<NetworkPolicy>().get("c").await?;
+    ensure!(policy.metadata.generation == Some(1), "{policy:?}");
+    let spec = policy.spec.context("no spec")?;
+    let rules = spec.ingress.unwrap_or_default().len();
+    ensure!(
+        rules == 3,
+        "members, operator and clients, but {rules} rules"
+    );
+    let selector = spec.pod_selector.and_then(|it| it.match_labels);
+    let selector = selector.unwrap_or_default().into_iter();
+    let selector: Vec<String> = selector
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let members = ListParams::default().labels(&selector.join(","));
+    let selected = stage.api::<Pod>().list(&members).await?.items.len();
+    ensure!(selected == 1, "{selected} pods are selected");
+    Ok(())
+}
+
+/// Another writer opens the policy, and takes a label off the ServiceAccount.
+async fn what_is_edited_comes_back(stage: &Stage) -> Result<()> {
+    let label = api::labels::COMPONENT;
+    let unlabel = format!(r#"{{"metadata":{{"labels":{{"{label}":null}}}}}}"#);
+    let open = r#"{"spec":{"ingress":[{}]}}"#;
+    for (kind, patch) in [
+        ("networkpolicy", open),
+        ("serviceaccount", unlabel.as_str()),
+    ] {
+        let words = ["patch", kind, "c", "--type=merge", "--patch", patch];
+        stage.commands.kubectl(&words).await?.accepted()?;
+    }
+    until("both are as they were", MINUTE, || async {
+        let policy = stage.api::<NetworkPolicy>().get("c").await?;
+        let rules = policy.spec.and_then(|spec| spec.ingress);
+        let account = stage.api::<ServiceAccount>().get("c").await?;
+        let labels = account.metadata.labels.unwrap_or_default();
+        Ok(rules.unwrap_or_default().len() == 3 && labels.contains_key(label))
+    })
+    .await
+    .map(drop)
 }
 
 async fn edit(cluster: &Cluster, access: &Value) -> Result<()> {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Load, MINUTE, Operator, Played, Stage, check_truth, nothing_is_left, story, tell, until,
-    without_rules,
+    Load, MINUTE, Operator, Played, Stage, WithoutAdmission, check_truth, nothing_is_left, story,
+    tell, until, without_rules,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -139,7 +139,9 @@ fn the_operator_runs_outside_and_reaches_members_through_the_api_server() -> Pla
             ));
             check_truth(&cluster, 3, "3.6.16").await
         };
-        let outcome = play.await;
+        // It serves no webhook: the API server could not reach it.
+        let admission = WithoutAdmission::begin(&stage.client).await?;
+        let outcome = admission.then_restore(play.await).await;
         operator.then_restore(outcome).await
     })
 }
@@ -190,7 +192,9 @@ fn an_object_that_cannot_be_read_breaks_nothing_for_the_others() -> Played {
     story(|stage| async move {
         let operator = Operator::disturb(&stage.client).await?;
         let play = async {
-            store_malformed(&stage).await?;
+            let admission = WithoutAdmission::begin(&stage.client).await?;
+            let stored = store_malformed(&stage).await;
+            admission.then_restore(stored).await?;
             let spec = json!({"size": 1, "version": "v3.6.16", "storage": {"size": "1Gi"}});
             let other = stage.create("other", spec.clone()).await?;
             other.ready().await?;

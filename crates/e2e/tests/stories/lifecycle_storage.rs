@@ -89,52 +89,80 @@ async fn grows(stage: &Stage, class: &str) -> Result<()> {
 #[test]
 fn a_class_that_cannot_expand_is_named_and_everything_else_goes_on() -> Played {
     story(|stage| async move {
-        let spec = json!({"size": 1, "version": "v3.6.16", "storage": {"size": "1Gi", "storageClassName": "standard"}});
-        let cluster = stage.create("c", spec).await?;
-        cluster.ready().await?;
-        let before = cluster.pods().await?;
-        let load = Load::start(&cluster).await?;
-        let size = |size: &str| format!(r#"{{"spec":{{"storage":{{"size":"{size}"}}}}}}"#);
-        stage.commands.patch("c", &size("2Gi")).await?.accepted()?;
-        let words = [
-            "spec.storage.size",
-            "standard",
-            "does not allow volume expansion",
-        ];
-        let words = cluster.complains("Degraded", &words).await?;
-        tell(&format!("a class that cannot expand is told as: {words}"));
-        ensure!(cluster.status().await?.phase == Some(Phase::Running));
-        ensure!(cluster.condition("Available").await?.status == "True");
-        // It can grow in number all the same.
-        cluster.resize(3).await?;
-        until("three members vote", MINUTE * 2, || async {
-            let member = cluster.any_member().await?;
-            let list = member.member_list(Consistency::Linearizable).await?;
-            let voters = list.members.iter().filter(|member| !member.is_learner);
-            Ok(voters.count() == 3)
-        })
-        .await?;
-        load.finish().await?;
-        cluster
-            .complains("Degraded", &["does not allow volume expansion"])
-            .await?;
-        let after = cluster.pods().await?;
-        let first = |pods: &BTreeMap<String, Pod>| pods.get("c-0").and_then(ResourceExt::uid);
-        ensure!(first(&before) == first(&after), "c-0 was restarted");
-        // Taken back.
-        stage.commands.patch("c", &size("1Gi")).await?.accepted()?;
-        cluster.ready().await?;
-        comes_true(&cluster, 3, "3.6.16").await?;
-        let refusal = stage.commands.patch("c", &size("512Mi")).await?;
-        refusal.refused_with(&["spec.storage.size", "cannot be reduced"])?;
-        let class = r#"{"spec":{"storage":{"storageClassName":"other"}}}"#;
-        let refusal = stage.commands.patch("c", class).await?;
-        refusal.refused_with(&[
-            "spec.storage.storageClassName",
-            "StorageClass of a volume cannot change",
-        ])?;
-        check_truth(&cluster, 3, "3.6.16").await
+        let classes: Api<StorageClass> = Api::all(stage.client.clone());
+        let class = format!("{}-fixed", stage.unique());
+        let mut fixed = expanding(&classes, &class).await?;
+        fixed.allow_volume_expansion = Some(false);
+        classes.create(&PostParams::default(), &fixed).await?;
+        let outcome = cannot_grow(&stage, &classes, &class).await;
+        classes.delete(&class, &DeleteParams::default()).await?;
+        outcome
     })
+}
+
+async fn cannot_grow(stage: &Stage, classes: &Api<StorageClass>, class: &str) -> Result<()> {
+    let spec = json!({"size": 1, "version": "v3.6.16", "storage": {"size": "1Gi", "storageClassName": class}});
+    let cluster = stage.create("c", spec).await?;
+    cluster.ready().await?;
+    let before = cluster.pods().await?;
+    let load = Load::start(&cluster).await?;
+    let size = |size: &str| format!(r#"{{"spec":{{"storage":{{"size":"{size}"}}}}}}"#);
+    let words = [
+        "spec.storage.size",
+        class,
+        "does not allow volume expansion",
+    ];
+    let refusal = stage.commands.patch("c", &size("2Gi")).await?;
+    refusal.refused_with(&words)?;
+    // One that was stored all the same: the class could expand then.
+    cluster
+        .annotate("etcd.etcd.io/paused", Some("true"))
+        .await?;
+    expands(classes, class, true).await?;
+    stage.commands.patch("c", &size("2Gi")).await?.accepted()?;
+    expands(classes, class, false).await?;
+    cluster.annotate("etcd.etcd.io/paused", None).await?;
+    let words = cluster.complains("Degraded", &words).await?;
+    tell(&format!("a class that cannot expand is told as: {words}"));
+    ensure!(cluster.status().await?.phase == Some(Phase::Running));
+    ensure!(cluster.condition("Available").await?.status == "True");
+    // It can grow in number all the same.
+    cluster.resize(3).await?;
+    until("three members vote", MINUTE * 2, || async {
+        let member = cluster.any_member().await?;
+        let list = member.member_list(Consistency::Linearizable).await?;
+        let voters = list.members.iter().filter(|member| !member.is_learner);
+        Ok(voters.count() == 3)
+    })
+    .await?;
+    load.finish().await?;
+    cluster
+        .complains("Degraded", &["does not allow volume expansion"])
+        .await?;
+    let after = cluster.pods().await?;
+    let first = |pods: &BTreeMap<String, Pod>| pods.get("c-0").and_then(ResourceExt::uid);
+    ensure!(first(&before) == first(&after), "c-0 was restarted");
+    // Taken back.
+    stage.commands.patch("c", &size("1Gi")).await?.accepted()?;
+    cluster.ready().await?;
+    comes_true(&cluster, 3, "3.6.16").await?;
+    let refusal = stage.commands.patch("c", &size("512Mi")).await?;
+    refusal.refused_with(&["spec.storage.size", "cannot be reduced"])?;
+    let class = r#"{"spec":{"storage":{"storageClassName":"other"}}}"#;
+    let refusal = stage.commands.patch("c", class).await?;
+    refusal.refused_with(&[
+        "spec.storage.storageClassName",
+        "StorageClass of a volume cannot change",
+    ])?;
+    check_truth(&cluster, 3, "3.6.16").await
+}
+
+async fn expands(classes: &Api<StorageClass>, class: &str, can: bool) -> Result<()> {
+    let patch = Patch::Merge(json!({"allowVolumeExpansion": can}));
+    classes
+        .patch(class, &PatchParams::default(), &patch)
+        .await?;
+    Ok(())
 }
 
 #[test]

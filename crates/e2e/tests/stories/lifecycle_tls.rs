@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail, ensure};
 use api::names;
 use e2e::secrets::{credentials, entry};
 use e2e::{
-    Cluster, LIMIT, Load, MINUTE, Played, Stage, check_truth, comes_true, story, tell, until,
+    Cluster, LIMIT, Load, MINUTE, Played, Stage, check_truth, comes_true, nothing_leaked, story,
+    tell, until,
 };
 use etcd::{
     BoxFuture, BoxStream, Connect, Consistency, Credentials, DirectTcp, Pool, Security, Target,
@@ -168,6 +169,7 @@ fn a_deleted_secret_comes_back_and_a_recreated_object_resumes_with_tls() -> Play
         let again = entry(&stage.api::<Secret>().get("c-client-tls").await?, "ca.crt")?;
         ensure!(again == authority, "another authority");
         comes_true(&cluster, 3, "3.6.16").await?;
+        nothing_leaked(&stage).await?;
         // The new object asks for plaintext; what is there was listed with TLS.
         cluster.delete().await?;
         let plain = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});

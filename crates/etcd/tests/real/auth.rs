@@ -6,7 +6,7 @@ use etcd::Consistency::Linearizable;
 use etcd::{Access, AuthStatus, Cause, Error, Member, Permission};
 use pki::Authority;
 
-use crate::cluster::{handles, serving};
+use crate::cluster::{eventually, handles, promoted, serving};
 use crate::locked::{Locked, NAME, authority, issue, validity};
 use crate::process::Seat;
 
@@ -237,4 +237,50 @@ pub(crate) async fn passwords_are_tried_and_changed(binary: PathBuf) {
     for password in ["", "x"] {
         assert_refused!(operator.authenticate("root", password), AuthFailed);
     }
+}
+
+/// Everything that the operator asks of several members, while they ask who calls.
+pub(crate) async fn members_change_while_callers_are_known_by_certificate(binary: PathBuf) {
+    let guarded = Guarded::new(&binary).await;
+    let operator = guarded.enabled().await;
+    let first = serving(&operator).await;
+    let seat = Seat::new("c-1");
+    let url = seat.peer_url();
+    let added = operator.member_add_learner(&url).await.unwrap();
+    let joined = guarded.locked.join(&binary, seat, &guarded.authority);
+    let pair = issue(&guarded.authority, "etcd-operator", &[], validity());
+    let trust = guarded.authority.certificate();
+    let second = joined.asked_with(&pair, trust, NAME);
+    eventually("the learner serves", async || second.status().await.ok()).await;
+    promoted(&operator, added.id).await;
+    serving(&second).await;
+    operator.move_leader(added.id).await.unwrap();
+    let revision = second.put(b"x", b"1").await.unwrap();
+    for member in [&operator, &second] {
+        member.read_linearizable().await.unwrap();
+        member.hash_kv(0).await.unwrap();
+        member.defragment().await.unwrap();
+        assert!(member.alarms().await.unwrap().is_empty());
+    }
+    second.compact(revision, true).await.unwrap();
+    let no_space = etcd::Alarm {
+        member_id: first,
+        kind: etcd::AlarmKind::NoSpace,
+    };
+    second.disarm(no_space).await.unwrap();
+    second.member_update(added.id, &[url]).await.unwrap();
+    // The number that tells of every change, without an entry in the log.
+    for user in ["one", "two"] {
+        operator.user_add(user, None).await.unwrap();
+        let told = operator.auth_status().await.unwrap().revision;
+        eventually("the metrics follow", async || {
+            let seen = joined.metrics(&pair, trust).await.auth_revision;
+            (seen == Some(told)).then_some(())
+        })
+        .await;
+    }
+    eventually("the member is removed", async || {
+        second.member_remove(first).await.ok()
+    })
+    .await;
 }

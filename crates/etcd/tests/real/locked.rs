@@ -46,6 +46,26 @@ pub(crate) fn issue(authority: &Authority, name: &str, names: &[&str], validity:
     authority.issue(&leaf).unwrap()
 }
 
+/// With which a member demands certificates of this authority.
+fn flags(seat: &Seat, authority: &Authority) -> [String; 7] {
+    let pair = member(authority);
+    let certificate = seat.write("tls.crt", &pair.chain);
+    let key = seat.write("tls.key", pair.key.expose());
+    let trust = seat.write("ca.crt", authority.certificate());
+    let url = seat.client_url("https");
+    let flag = |name: &str, value: &str| format!("--{name}={value}");
+    let file = |name: &str, path: &Path| flag(name, path.to_str().unwrap());
+    [
+        flag("listen-client-urls", &url),
+        flag("advertise-client-urls", &url),
+        flag("listen-metrics-urls", &seat.metrics_urls()),
+        flag("client-cert-auth", "true"),
+        file("cert-file", &certificate),
+        file("key-file", &key),
+        file("trusted-ca-file", &trust),
+    ]
+}
+
 /// A member that demands certificates of this authority.
 pub(crate) struct Locked {
     seat: Seat,
@@ -55,28 +75,36 @@ pub(crate) struct Locked {
 impl Locked {
     pub(crate) fn new(binary: &PathBuf, authority: &Authority) -> Self {
         let seat = Seat::new("c-0");
-        let pair = member(authority);
-        let certificate = seat.write("tls.crt", &pair.chain);
-        let key = seat.write("tls.key", pair.key.expose());
-        let trust = seat.write("ca.crt", authority.certificate());
-        let url = seat.client_url("https");
-        let flag = |name: &str, value: &str| format!("--{name}={value}");
-        let file = |name: &str, path: &Path| flag(name, path.to_str().unwrap());
-        let flags = [
-            flag("listen-client-urls", &url),
-            flag("advertise-client-urls", &url),
-            flag("listen-metrics-urls", &seat.metrics_urls()),
-            flag("client-cert-auth", "true"),
-            file("cert-file", &certificate),
-            file("key-file", &key),
-            file("trusted-ca-file", &trust),
-        ];
+        let flags = flags(&seat, authority);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let process = seat.start_with(binary, &[&seat], &flags);
         Self {
             seat,
             _process: process,
         }
+    }
+
+    /// Another one joins it, as a member that was added for this seat.
+    pub(crate) fn join(&self, binary: &PathBuf, seat: Seat, authority: &Authority) -> Self {
+        let mut flags = flags(&seat, authority).to_vec();
+        flags.push("--initial-cluster-state=existing".to_owned());
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let process = seat.start_with(binary, &[&self.seat, &seat], &flags);
+        Self {
+            seat,
+            _process: process,
+        }
+    }
+
+    /// Its metrics, as a caller with this pair gets them.
+    pub(crate) async fn metrics(&self, pair: &Pair, trust: &str) -> etcd::Metrics {
+        let connect = Loopback::new(&[&self.seat]);
+        let security = secured(pair, trust, NAME);
+        let deadline = Duration::from_secs(5);
+        let target = self.seat.target();
+        metrics(&connect, &target, &security, deadline)
+            .await
+            .unwrap()
     }
 
     /// A handle that presents a pair and trusts an authority.

@@ -78,6 +78,7 @@ on_every_version!(
     auth::upkeep_needs_the_role_root,
     auth::a_caller_without_a_name_is_told_so,
     auth::passwords_are_tried_and_changed,
+    auth::members_change_while_callers_are_known_by_certificate,
     locked::a_member_is_known_by_its_own_name,
     locked::a_member_that_does_not_accept_us_says_so,
     locked::a_leaf_that_is_exchanged_is_used_at_once,

@@ -2,13 +2,13 @@
 
 use api::{Plane, Transport};
 
-use super::{build_objects, find, intent, owner, shape};
+use super::{build_objects, find, install, intent, owner, shape};
 use crate::Kind;
 
 fn words(client: Plane, peer: Plane) -> (Vec<String>, String) {
     let mut intent = intent(r#"{"version":"v3.6.16"}"#);
     intent.tls.transport = Transport { client, peer };
-    let objects = build_objects(&owner(), &intent, &shape(1), "operator:1").unwrap();
+    let objects = build_objects(&owner(), &intent, &shape(1), &install()).unwrap();
     let template = &find(&objects, Kind::StatefulSet, "db")["spec"]["template"];
     let etcd = &template["spec"]["containers"][0];
     let list = |name: &str| -> Vec<String> {

@@ -45,7 +45,7 @@ fn releases_before_3_5_5_are_not_given_a_flag_that_they_do_not_know() {
 }
 
 fn pod(spec: &str) -> Value {
-    let objects = build_objects(&owner(), &intent(spec), &shape(3), "operator:1").unwrap();
+    let objects = build_objects(&owner(), &intent(spec), &shape(3), &install()).unwrap();
     template(&objects).clone()
 }
 
@@ -114,7 +114,7 @@ fn access_from_outside_is_a_service_of_its_own() {
             "db-lb",
         ),
     ] {
-        let objects = build_objects(&owner(), &intent(spec), &shape(3), "operator:1").unwrap();
+        let objects = build_objects(&owner(), &intent(spec), &shape(3), &install()).unwrap();
         insta::assert_yaml_snapshot!(
             format!("access-{name}"),
             find(&objects, Kind::Service, name)
@@ -132,10 +132,10 @@ fn a_service_for_outside_is_wanted_only_as_long_as_it_is_asked_for_and_the_clust
             ..shape(3)
         };
         let unwanted = unwanted_objects("db", &intent(spec), &shape);
-        unwanted
+        let services = unwanted
             .into_iter()
-            .map(|(_, name)| name)
-            .collect::<Vec<_>>()
+            .filter(|(kind, _)| *kind == Kind::Service);
+        services.map(|(_, name)| name).collect::<Vec<_>>()
     };
     assert_eq!(unwanted("{}", true), ["db-nodeport", "db-lb"]);
     let node = r#"{"access":{"type":"NodePort"}}"#;
@@ -173,4 +173,54 @@ fn tools_come_as_an_ephemeral_container_that_restricted_pod_security_lets_in() {
     );
     // It is no part of the template.
     assert_eq!(pod(r#"{"debug":{"enabled":true}}"#), pod("{}"));
+}
+
+/// Who is let in, by port.
+fn doors(spec: &str, install: &Installation) -> Vec<(Vec<i64>, usize)> {
+    let objects = build_objects(&owner(), &intent(spec), &shape(3), install).unwrap();
+    let policy = find(&objects, Kind::NetworkPolicy, "db");
+    let rules = policy["spec"]["ingress"].as_array().unwrap();
+    let doors = rules.iter().map(|rule| {
+        let ports = rule["ports"].as_array().unwrap().iter();
+        let from = rule["from"].as_array().unwrap().len();
+        (
+            ports.map(|port| port["port"].as_i64().unwrap()).collect(),
+            from,
+        )
+    });
+    doors.collect()
+}
+
+#[test]
+fn a_network_policy_lets_in_members_the_operator_and_who_is_named_and_no_rule_is_open_to_all() {
+    let named = r#"{"security":{"networkPolicy":{"clients":[{"podSelector":{"matchLabels":{"app":"api"}}}],
+        "metrics":[{"namespaceSelector":{"matchLabels":{"team":"watch"}}}]}}}"#;
+    let objects = build_objects(&owner(), &intent(named), &shape(3), &install()).unwrap();
+    insta::assert_yaml_snapshot!("network-policy", find(&objects, Kind::NetworkPolicy, "db"));
+    let alone = r#"{"security":{"networkPolicy":{}}}"#;
+    assert_eq!(
+        doors(alone, &install()),
+        [(vec![2380, 2379], 1), (vec![2379, 2381, 2382], 1)]
+    );
+    // An operator outside of Kubernetes has no pods; a rule without peers would let in every pod.
+    let outside = Installation {
+        namespace: None,
+        ..install()
+    };
+    assert_eq!(doors(alone, &outside), [(vec![2380, 2379], 1)]);
+}
+
+#[test]
+fn a_network_policy_is_there_only_while_it_is_asked_for() {
+    for (spec, wanted) in [
+        ("{}", false),
+        (r#"{"security":{"networkPolicy":{}}}"#, true),
+        (r#"{"security":{"networkPolicy":{"enabled":false}}}"#, false),
+    ] {
+        let intent = intent(spec);
+        let policy = (Kind::NetworkPolicy, "db".to_owned());
+        let listed = list_objects("db", &intent, &shape(3)).contains(&policy);
+        let unwanted = unwanted_objects("db", &intent, &shape(3)).contains(&policy);
+        assert_eq!((listed, unwanted), (wanted, !wanted), "{spec}");
+    }
 }

@@ -106,6 +106,7 @@ mod tests {
             renew_at: time.clone(),
             not_after: time,
             data: String::new(),
+            copied: None,
         };
         let entries = [("tls.key".to_owned(), "CANARY".to_owned())];
         build(&owner, ("db-tls", "Opaque"), &entries, &record)

@@ -1,5 +1,6 @@
 //! What certificates are issued for: which names, uses and dates each has. Pure.
 
+use api::certificates::Copied;
 use api::intent::{MAX_SIZE, TlsIntent};
 use api::names;
 use jiff::{SignedDuration, Timestamp};
@@ -64,6 +65,11 @@ impl Subjects<'_> {
         identity(CLIENT, Validity::starting(now, self.lifetime()))
     }
 
+    /// The certificate of a user of etcd, which is known by it.
+    pub(crate) fn user(&self, user: &str, now: Timestamp) -> Leaf {
+        identity(user, Validity::starting(now, self.lifetime()))
+    }
+
     /// The operator's own.
     pub(crate) fn operator(now: Timestamp) -> Leaf {
         identity(OPERATOR, Validity::starting(now, OPERATOR_LIFETIME))
@@ -80,9 +86,33 @@ impl Subjects<'_> {
         digest(&format!("{:?} {}", leaf.names, self.tls.leaf_lifetime))
     }
 
-    /// Identity of what is asked of the certificate for clients.
-    pub(crate) fn asked_of_clients(&self) -> String {
-        digest(&format!("{CLIENT} {}", self.tls.leaf_lifetime))
+    /// Identity of what is asked of the certificate for clients. It comes with the authorities that verify the members.
+    pub(crate) fn asked_of_clients(&self, shown: Option<&Copied>) -> String {
+        let trust = shown.map(|shown| format!(" {}", shown.trust));
+        let trust = trust.unwrap_or_default();
+        digest(&format!("{CLIENT} {}{trust}", self.tls.leaf_lifetime))
+    }
+
+    /// What a certificate of another source that clients see must be valid for: one certificate serves all members.
+    pub(crate) fn demanded_of_servers(&self) -> Vec<String> {
+        let mut all: Vec<String> = Self::ordinals().map(|ordinal| self.host(ordinal)).collect();
+        all.push(self.service(&names::client_service(self.name)));
+        // `etcdctl` in the pod, and port-forwards, use these.
+        all.extend(["localhost", "127.0.0.1"].map(str::to_owned));
+        all.extend(self.tls.extra_names.iter().cloned());
+        all
+    }
+
+    /// The same for one that members show each other.
+    pub(crate) fn demanded_of_peers(&self) -> Vec<String> {
+        let mut all: Vec<String> = Self::ordinals().map(|ordinal| self.host(ordinal)).collect();
+        all.push(peer_name(self.name, self.namespace));
+        all
+    }
+
+    /// Identity of what is asked of the certificate of a user.
+    pub(crate) fn asked_of_user(&self, user: &str, shown: Option<&Copied>) -> String {
+        digest(&format!("user {user} {}", self.asked_of_clients(shown)))
     }
 
     fn lifetime(&self) -> SignedDuration {
@@ -185,7 +215,7 @@ mod tests {
         let of = |tls: &TlsIntent| subjects(tls).asked_of_members();
         assert_ne!(of(&tls), of(&named));
         assert_ne!(of(&tls), of(&short));
-        let clients = |tls: &TlsIntent| subjects(tls).asked_of_clients();
+        let clients = |tls: &TlsIntent| subjects(tls).asked_of_clients(None);
         assert_eq!(clients(&tls), clients(&named));
         assert_ne!(clients(&tls), clients(&short));
     }

@@ -9,6 +9,7 @@ use etcd::Credentials;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt};
+use manifests::tls::CLIENT_AUTHORITIES;
 
 use super::Authorities;
 use super::secrets::{record, text};
@@ -70,7 +71,8 @@ pub(crate) async fn refresh(cluster: &EtcdCluster, now: Timestamp, ctx: &Context
     let Some((version, source)) = source else {
         return;
     };
-    let version = format!("{source} {version}");
+    let shown = shown_by_others(cluster, ctx);
+    let version = format!("{source} {version} {shown:?}");
     if ctx.vault.is_fresh(&uid, &version, now) {
         return;
     }
@@ -82,7 +84,17 @@ pub(crate) async fn refresh(cluster: &EtcdCluster, now: Timestamp, ctx: &Context
             return;
         }
     };
-    let made = issue(&secret, now).or_else(|| take_over(&secret));
+    let trust = match shown {
+        Some((shown, key, _)) => match secrets.get(&shown).await {
+            Ok(secret) => text(&secret, key),
+            Err(error) => {
+                tracing::warn!(secret = shown, %error, "the authorities of the members cannot be read");
+                return;
+            }
+        },
+        None => None,
+    };
+    let made = issue(&secret, trust, now).or_else(|| take_over(&secret));
     let Some((credentials, renew_at)) = made else {
         tracing::warn!(
             secret = source,
@@ -98,13 +110,33 @@ pub(crate) async fn refresh(cluster: &EtcdCluster, now: Timestamp, ctx: &Context
     ctx.vault.lock().insert(uid, held);
 }
 
-/// From the authority.
-fn issue(secret: &Secret, now: Timestamp) -> Option<(Credentials, Timestamp)> {
+/// The Secret, its key and its version, with what members are verified by where another source issued their certificates.
+fn shown_by_others(cluster: &EtcdCluster, ctx: &Context) -> Option<(String, &'static str, String)> {
+    let (namespace, name) = place(cluster);
+    let all = [
+        (names::member_secret(&name), CLIENT_AUTHORITIES),
+        (names::client_secret(&name), "ca.crt"),
+    ];
+    all.into_iter().find_map(|(secret, key)| {
+        let live = crate::caches::get(&ctx.caches.secrets, &namespace, &secret)?;
+        let copied = record(&live).is_some_and(|record| record.copied.is_some());
+        let ours = is_owned(live.as_ref(), cluster) && copied;
+        let version = live.resource_version().filter(|_| ours)?;
+        Some((secret, key, version))
+    })
+}
+
+/// From the authority; `trust` verifies the members where it is not that one alone.
+fn issue(
+    secret: &Secret,
+    trust: Option<String>,
+    now: Timestamp,
+) -> Option<(Credentials, Timestamp)> {
     let authorities = Authorities::read(secret)?;
     let leaf = Subjects::operator(now);
     let pair = authorities.client.issue(&leaf).ok()?;
-    let trust = authorities.client.certificate();
-    let credentials = Credentials::new(trust, &pair.chain, pair.key.expose()).ok()?;
+    let trust = trust.unwrap_or_else(|| authorities.client.certificate().to_owned());
+    let credentials = Credentials::new(&trust, &pair.chain, pair.key.expose()).ok()?;
     Some((credentials, leaf.validity.renewal(now)))
 }
 

@@ -1,6 +1,7 @@
 //! Act: one small executor per step. No choices, no sleeping; "already so" is success.
 
 mod apply;
+mod auth;
 mod certificates;
 mod debug;
 mod delete;
@@ -8,7 +9,7 @@ mod grant;
 mod latch;
 mod maintain;
 mod managers;
-mod members;
+pub(crate) mod members;
 mod release;
 mod restore;
 mod volumes;
@@ -97,12 +98,11 @@ async fn carry_out(
             uid,
             refreshed,
         } => grant::refresh(cluster, *ordinal, uid, refreshed, ctx).await,
+        Step::ChangeAuth(change) => auth::change(observed, change, cluster, ctx).await,
         Step::AddDebugContainer { ordinal, uid } => {
             debug::add(cluster, observed, *ordinal, uid, ctx).await
         }
-        Step::RemoveMember { id, ordinal, nonce } => {
-            members::remove(observed, (*id, *ordinal, nonce), cluster, ctx).await
-        }
+        Step::RemoveMember { .. } => members::remove(observed, &decision.step, cluster, ctx).await,
     }
 }
 

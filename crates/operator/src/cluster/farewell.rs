@@ -64,6 +64,7 @@ pub fn sweep(ctx: &Context) {
 fn forget(ctx: &Context, keep: impl Fn(&str) -> bool) {
     ctx.found_right.retain(&keep);
     ctx.compared.retain(&keep);
+    ctx.accounts.retain(&keep);
     ctx.watched.retain(&keep);
     ctx.refused.retain(&keep);
     ctx.attempts.retain(&keep);
@@ -71,6 +72,7 @@ fn forget(ctx: &Context, keep: impl Fn(&str) -> bool) {
     ctx.upkeep.retain(&keep);
     ctx.hashing.retain(&keep);
     ctx.vault.retain(&keep);
+    ctx.sources.retain(&keep);
 }
 
 fn told(cluster: &EtcdCluster) -> String {

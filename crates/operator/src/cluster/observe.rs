@@ -1,6 +1,8 @@
 //! Observe: from caches and live members to one plain value. Reads only, and guesses nothing.
 
+pub mod accounts;
 mod affinity;
+pub mod auth;
 mod budget;
 mod certificates;
 mod classes;
@@ -45,7 +47,8 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
     // How many pods there are bears on how many there should be.
     let objects = template::describe_set(cluster, ctx);
     let (intent, target) = match read_spec(cluster) {
-        Ok(intent) => {
+        Ok(mut intent) => {
+            intent.tls.locked = intent.auth == Some(true) || !ctx.accounts.is_off(&uid);
             let target = decide_target(&intent, &latched);
             (Ok(intent), Some(target))
         }
@@ -100,6 +103,10 @@ async fn ask(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) -> R
     if plan::cluster::has_answers(observed) && !budget.is_spent() {
         stalls::look(observed, cluster, ctx).await;
         hashes::look(observed, cluster, ctx).await;
+    }
+    accounts::look(observed, cluster, ctx).await;
+    if !budget.is_spent() {
+        auth::look(observed, cluster, ctx).await;
     }
     node_bindings::look(observed, cluster, ctx).await;
     classes::look(observed, cluster, ctx).await;

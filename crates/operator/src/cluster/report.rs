@@ -1,5 +1,7 @@
 //! Report: the status, only when it says something new; events, only when something happened.
 
+mod accounts;
+
 use std::time::{Duration, Instant};
 
 use api::EtcdCluster;
@@ -51,6 +53,7 @@ pub async fn report(
     // What was done is reported even if the object was written in between, for no later look reports it; a new phase is
     // reported once it is written.
     let phase = if written.is_ok() { phase } else { old.phase };
+    accounts::report(cluster, observed, (decision, outcome), ctx).await;
     for event in events::decide_events(observed, decision, outcome, (old.phase, phase)) {
         publish(cluster, &event, ctx).await;
     }

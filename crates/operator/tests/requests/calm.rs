@@ -93,7 +93,7 @@ async fn a_status_that_is_refused_as_outdated_is_not_written_over_and_over() {
     let (code, body) = refusal(409, "Conflict");
     let (client, asked) = always(code, body);
     let ctx = context(&client, vec![]);
-    let waiting = Decision::wait(Reason::StartingPods, "pods", Duration::ZERO);
+    let waiting = Decision::wait(Bootstrap::NoPod, Duration::ZERO);
     let mut cluster = cluster();
     let report = async |cluster: &EtcdCluster| {
         let written = report::report(cluster, &observed(), &waiting, &Outcome::Done, &ctx).await;
@@ -240,7 +240,7 @@ async fn what_is_waited_for_in_vain_is_looked_for_less_and_less_often() {
     let ctx = Arc::new(ctx);
     let observed = observe(&cluster(), &ctx).await.unwrap();
     let decision = plan::decide(&observed);
-    assert_eq!(decision.reason, Reason::PreviousOwnerTerminating);
+    assert_eq!(decision.reason(), Reason::PreviousOwnerTerminating);
     let cluster: Arc<operator::caches::Guarded> = Arc::new(DeserializeGuard(Ok(cluster())));
     let look = || reconcile(Arc::clone(&cluster), Arc::clone(&ctx));
     assert_eq!(look().await.unwrap(), Action::requeue(SOON));

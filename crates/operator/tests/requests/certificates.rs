@@ -42,6 +42,7 @@ async fn issue(issue: Issue, answers: Vec<(u16, Value)>) -> (Outcome, Vec<Record
             renew_at: time.clone(),
             not_after: time,
             data: String::new(),
+            copied: None,
         });
     }
     let step = decision(Step::IssueCertificates(issue));
@@ -51,14 +52,14 @@ async fn issue(issue: Issue, answers: Vec<(u16, Value)>) -> (Outcome, Vec<Record
     (outcome, asked)
 }
 
-fn absent() -> (u16, Value) {
+pub(super) fn absent() -> (u16, Value) {
     (
         404,
         json!({"kind": "Status", "code": 404, "reason": "NotFound"}),
     )
 }
 
-fn made() -> (u16, Value) {
+pub(super) fn made() -> (u16, Value) {
     (201, json!({"metadata": {"name": "db-ca"}}))
 }
 
@@ -73,7 +74,7 @@ const ALL: Issue = Issue {
     clients: true,
 };
 
-fn text(body: &Value, key: &str) -> String {
+pub(super) fn text(body: &Value, key: &str) -> String {
     let secret: Secret = serde_json::from_value(body.clone()).unwrap();
     let data = secret.data.unwrap().remove(key).unwrap();
     String::from_utf8(data.0).unwrap()
@@ -186,4 +187,63 @@ async fn a_secret_of_another_owner_is_left_alone() {
         asked.iter().all(|(method, ..)| method == "GET"),
         "{asked:?}"
     );
+}
+
+/// A cluster with authentication, and the user kim, who is to have a certificate.
+fn with_user() -> (EtcdCluster, Observed, api::v1alpha1::user::EtcdUser) {
+    let (mut cluster, mut observed) = locked();
+    let spec = json!({"size": 1, "security": {"tls": {}, "auth": {"enabled": true}}});
+    cluster.spec = serde_json::from_value(spec).unwrap();
+    observed.cluster.intent = ClusterIntent::parse(&cluster.spec);
+    observed.etcd.auth.accounts = Some(plan::observed::Accounts::default());
+    observed.etcd.auth.declared = Some(plan::observed::Declared::default());
+    let made = &mut observed.cluster.latched.made;
+    made.users.insert("kim".to_owned());
+    let user = json!({"apiVersion": "etcd.etcd.io/v1alpha1", "kind": "EtcdUser",
+        "metadata": {"name": "kim", "namespace": "prod", "uid": "user-uid"},
+        "spec": {"clusterName": "db", "certificate": true}});
+    (cluster, observed, serde_json::from_value(user).unwrap())
+}
+
+#[tokio::test]
+async fn the_certificate_of_a_user_has_its_name_and_goes_with_its_object() {
+    let answers = vec![object(), absent(), absent(), made(), absent(), made()];
+    let (_, asked) = issue(
+        Issue {
+            members: false,
+            ..ALL
+        },
+        answers,
+    )
+    .await;
+    let authority = asked[3].2.clone();
+    let (client, asked) = recorded(vec![(200, authority.clone()), absent(), made()]);
+    let (cluster, observed, user) = with_user();
+    let mut ctx = context(&client, vec![]);
+    ctx.caches.users = store(vec![kube::core::DeserializeGuard(Ok(user))]);
+    let step = decision(Step::ChangeAuth(plan::observed::AuthChange::Certify {
+        object: "kim".into(),
+        user: "kim".into(),
+    }));
+    let outcome = Box::pin(act::act(&cluster, &observed, &step, &ctx)).await;
+    assert_eq!(outcome, Outcome::Done);
+    let asked = asked.lock().unwrap().clone();
+    let (method, path, body) = &asked[2];
+    assert_eq!((method.as_str(), path.starts_with(SECRETS)), ("POST", true));
+    assert_eq!(body["metadata"]["name"], "db-user-kim-tls");
+    let owner = &body["metadata"]["ownerReferences"][0];
+    assert_eq!(
+        (&owner["kind"], &owner["uid"]),
+        (&json!("EtcdUser"), &json!("user-uid"))
+    );
+    let facts = pki::Facts::of_first(&text(body, "tls.crt")).unwrap();
+    assert_eq!(facts.common_name, "kim");
+    assert_eq!(text(body, "ca.crt"), text(&authority, "client.crt"));
+    // One of another owner is left alone.
+    let foreign = json!({"metadata": {"name": "db-user-kim-tls", "resourceVersion": "3"}});
+    let (client, asked) = recorded(vec![(200, authority), (200, foreign)]);
+    ctx.client = client;
+    let outcome = Box::pin(act::act(&cluster, &observed, &step, &ctx)).await;
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    assert_eq!(asked.lock().unwrap().len(), 2);
 }

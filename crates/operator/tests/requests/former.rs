@@ -6,6 +6,7 @@ use etcd::{BoxFuture, BoxStream, Connect, Target};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use operator::cluster::observe::observe;
 use plan::decide;
+use plan::why::Object;
 
 use super::*;
 
@@ -65,15 +66,10 @@ async fn pods_of_a_former_object_are_waited_for_and_not_talked_to() {
     assert_eq!(observed.objects.former, ["Pod db-0"]);
     assert_eq!(called, ["db-1"]);
     let decision = decide(&observed);
-    assert_eq!(decision.reason, Reason::PreviousOwnerTerminating);
+    assert_eq!(decision.reason(), Reason::PreviousOwnerTerminating);
     assert!(matches!(decision.step, Step::Wait), "{decision:?}");
-    assert!(
-        decision
-            .why
-            .contains("Pod db-0 belongs to a deleted EtcdCluster"),
-        "{}",
-        decision.why
-    );
+    let former = Object::PreviousOwner("Pod db-0".to_owned());
+    assert_eq!(decision.why, former.into());
 }
 
 #[tokio::test]
@@ -82,8 +78,12 @@ async fn pods_that_are_not_deleted_are_named_in_a_condition() {
     assert!(observed.pods.is_empty() && observed.objects.former.is_empty());
     assert_eq!(called, [""; 0]);
     let decision = decide(&observed);
-    assert_eq!(decision.reason, Reason::ForeignObject);
-    assert!(decision.why.contains("Pod db-0"), "{}", decision.why);
+    assert_eq!(decision.reason(), Reason::ForeignObject);
+    assert!(
+        decision.why.to_string().contains("Pod db-0"),
+        "{}",
+        decision.why
+    );
 }
 
 /// Nothing stands in the way any more once they are gone.

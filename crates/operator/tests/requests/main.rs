@@ -2,6 +2,8 @@
 //! preconditions, and what is made of the answers.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod admission;
+mod admission_keep;
 mod calm;
 mod certificates;
 mod former;
@@ -10,6 +12,7 @@ mod members;
 mod node_bindings;
 mod objects;
 mod restore;
+mod sources;
 mod upkeep;
 
 use std::collections::BTreeMap;
@@ -32,6 +35,7 @@ use operator::cluster::{act, report};
 use operator::context::Context;
 use plan::observed::{Claim, Cluster, Etcd, Objects, Pod, Process, Told};
 use plan::status::{self, Outcome};
+use plan::why::Bootstrap;
 use plan::{Decision, Observed, Step};
 use serde_json::{Value, json};
 
@@ -92,10 +96,13 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         client: client.clone(),
         caches: Caches {
             clusters: store(vec![]),
+            users: store(vec![]),
+            roles: store(vec![]),
             statefulsets: store(vec![]),
             services: store(services),
             service_accounts: store(vec![]),
             budgets: store(vec![]),
+            network_policies: store(vec![]),
             claims: store(vec![]),
             secrets: store(vec![]),
             slices: store(vec![]),
@@ -105,11 +112,17 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         pool: etcd::Pool::new(Arc::clone(&connect)),
         connect,
         recorder: Recorder::new(client.clone(), reporter),
-        agent_image: "operator:1".into(),
+        install: manifests::Installation {
+            agent_image: "operator:1".into(),
+            namespace: Some("etcd-operator-system".into()),
+        },
         domain: "cluster.local".into(),
         vault: operator::certificates::vault::Vault::default(),
+        sources: operator::certificates::sources::Sources::default(),
         found_right: operator::context::FoundRight::default(),
         compared: operator::context::Compared::default(),
+        accounts: operator::cluster::observe::auth::Noted::default(),
+        versions: operator::cluster::observe::accounts::Versions::default(),
         watched: operator::context::Watched::default(),
         refused: operator::context::Refused::default(),
         health: Arc::default(),
@@ -221,7 +234,7 @@ fn observed() -> Observed {
 }
 
 fn decision(step: Step) -> Decision {
-    Decision::act(step, Reason::Bootstrapping, "a test")
+    Decision::act(step, Bootstrap::Chosen("db-0".to_owned()))
 }
 
 fn grant() -> Step {
@@ -374,7 +387,7 @@ async fn only_the_finalizer_of_the_predecessor_is_taken_off() {
 async fn a_status_that_says_nothing_new_is_not_written() {
     let (client, asked) = recorded(vec![(200, serde_json::to_value(cluster()).unwrap())]);
     let ctx = context(&client, vec![]);
-    let waiting = Decision::wait(Reason::StartingPods, "pods", std::time::Duration::ZERO);
+    let waiting = Decision::wait(Bootstrap::NoPod, std::time::Duration::ZERO);
     let mut cluster = cluster();
     report::report(&cluster, &observed(), &waiting, &Outcome::Done, &ctx)
         .await

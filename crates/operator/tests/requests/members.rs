@@ -11,6 +11,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use plan::decide;
+use plan::why::Rollout;
 use testkit::scene::{Does, For, Listed, Scene, Slot};
 use testkit::world::{NAME, NAMESPACE};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -198,7 +199,7 @@ async fn the_urls_of_a_voter_are_updated_only_on_the_newest_word_of_the_object()
         ordinal: 1,
         peer_urls: vec![http.clone(), http.replace("http:", "https:")],
     };
-    let decision = Decision::act(step, Reason::RollingOut, "a test");
+    let decision = Decision::act(step, Rollout::CallOffForgotten);
     for (version, expected) in [("7", vec!["db-0 MemberUpdate".to_owned()]), ("8", vec![])] {
         let live = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
             "metadata": {"name": NAME, "namespace": NAMESPACE, "resourceVersion": version}});

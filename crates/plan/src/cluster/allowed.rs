@@ -1,11 +1,10 @@
 //! A rule that proposes what the invariants forbid has a bug. It is reported, and holds up nothing: the next rule answers. So
 //! it does where the step of a rule is tried in vain and may not be tried yet.
 
-use api::Reason;
-
 use crate::decision::{Decision, Forbidden, SETTLED};
 use crate::invariants;
-use crate::observed::{Observed, Vain};
+use crate::observed::Observed;
+use crate::why::Vain;
 
 /// The first answer whose step is allowed and does not rest, with the first step that is not allowed. Passing over a step
 /// makes no other one possible: each is judged by the invariants on what is there.
@@ -37,7 +36,7 @@ pub fn first_allowed(
     // Nothing else is to be done, but this is not how it should be.
     let told = forbidden.map(|forbidden| Decision {
         forbidden: Some(forbidden.clone()),
-        ..Decision::wait(Reason::StepFailed, forbidden.tell(), SETTLED)
+        ..Decision::wait(Vain::Forbidden(forbidden), SETTLED)
     });
     told.or(passed)
 }
@@ -46,14 +45,15 @@ pub fn first_allowed(
 pub(super) fn hold(observed: &Observed, decision: Decision) -> Decision {
     match observed.resting(&decision.step) {
         Some(failed) => {
-            let reason = match failed.vain {
-                Vain::Rejected => Reason::StepFailed,
-                Vain::PutOff | Vain::Undone => decision.reason,
+            let why = Vain::Rests {
+                failed: Box::new(failed.clone()),
+                due: Box::new(decision.why),
             };
+
             let requeue = failed.left(observed.now).min(SETTLED);
             Decision {
                 forbidden: decision.forbidden,
-                ..Decision::wait(reason, failed.describe(), requeue)
+                ..Decision::wait(why, requeue)
             }
         }
         None => decision,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use api::Reason;
 use api::v1alpha1::status::RetireIntent;
 
 use crate::decision::{Decision, LATER, SETTLED, SOON, Step};
-use crate::observed::{Latched, Observed, describe};
+use crate::observed::{Latched, Observed};
+use crate::why::{Join, Why};
 
 /// How soon to look at a pod again that says nothing yet: often while it is young, for no watch tells
 /// when its agent begins to wait.
@@ -26,24 +26,15 @@ pub(super) fn requeue_by_pod_age(observed: &Observed, ordinal: u32) -> Duration 
 /// Nothing else may touch the member list while a member that was granted a start is not heard of.
 pub(super) fn starting(observed: &Observed, ordinal: u32) -> Decision {
     let name = observed.member_name(ordinal);
-    let what = observed
-        .pods
-        .get(&ordinal)
-        .map_or_else(|| "has no pod".to_owned(), describe);
-    let why = format!("{name} has permission to start and is starting: it {what}");
-    Decision::wait(
-        Reason::StartingMember,
-        why,
-        requeue_by_pod_age(observed, ordinal),
-    )
+    let why = Join::Starting(name, observed.doing(ordinal));
+    Decision::wait(why, requeue_by_pod_age(observed, ordinal))
 }
 
 /// Records which member leaves, in place of what was written of it before.
 pub(super) fn record_leaving(
     observed: &Observed,
     intent: RetireIntent,
-    reason: Reason,
-    why: String,
+    why: impl Into<Why>,
 ) -> Decision {
     let mut retiring = observed.cluster.latched.retiring.clone();
     retiring.retain(|other| other.member != intent.member);
@@ -54,5 +45,5 @@ pub(super) fn record_leaving(
     };
     retiring.push(intent);
     let latched = Latched { retiring, ..old };
-    Decision::act(Step::Latch(latched), reason, why)
+    Decision::act(Step::Latch(latched), why)
 }

@@ -2,7 +2,6 @@
 //! before any client can connect. So a cluster is bootstrapped at most once per incarnation, and a bootstrap that was
 //! lost in between has lost no data.
 
-use api::Reason;
 use api::v1alpha1::status::BootstrapIntent;
 use gate::{Action, Grant, Report, State};
 
@@ -10,6 +9,7 @@ use crate::cluster::answers::requeue_by_pod_age;
 use crate::cluster::join::joins;
 use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{Latched, Observed, Pod, Process, Proven};
+use crate::why::Bootstrap;
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     let latched = &observed.cluster.latched;
@@ -73,8 +73,8 @@ fn formed(observed: &Observed) -> Option<Decision> {
                 .map(|_| version.minor),
             ..observed.cluster.latched.clone()
         };
-        let why = format!("cluster {:x} has formed", list.cluster_id);
-        Decision::act(Step::Latch(latched), Reason::Bootstrapping, why)
+        let why = Bootstrap::Formed(list.cluster_id);
+        Decision::act(Step::Latch(latched), why)
     })
 }
 
@@ -86,27 +86,20 @@ fn forgotten(observed: &Observed) -> Option<Decision> {
             .pods
             .values()
             .any(|pod| matches!(pod.process, Process::Starting | Process::Serving(_)));
-    (observed.objects.client_service || runs).then(|| {
-        let why = "the cluster was bootstrapped before, but the status does not have its ID: waiting for a member to serve";
-        Decision::wait(Reason::EtcdUnreachable, why, LATER)
-    })
+    (observed.objects.client_service || runs).then(|| Decision::wait(Bootstrap::Forgotten, LATER))
 }
 
 /// No member may bootstrap the cluster yet: the first pod that waits on an empty volume may.
 fn choose(observed: &Observed) -> Option<Decision> {
     let intent = candidate(observed)?;
-    let why = format!("{} is chosen to bootstrap the cluster", intent.member);
+    let why = Bootstrap::Chosen(intent.member.clone());
     let latched = Latched {
         bootstrap: Some(intent),
         // The claims tell it from here on, should the object be deleted before the cluster has formed.
         transport: Some(observed.transport()),
         ..observed.cluster.latched.clone()
     };
-    Some(Decision::act(
-        Step::Latch(latched),
-        Reason::Bootstrapping,
-        why,
-    ))
+    Some(Decision::act(Step::Latch(latched), why))
 }
 
 fn candidate(observed: &Observed) -> Option<BootstrapIntent> {
@@ -133,35 +126,28 @@ fn pursue(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision> {
         .iter()
         .find(|(ordinal, _)| observed.member_name(**ordinal) == intent.member)?;
     let Some(report) = observed.needs_new_member(*ordinal) else {
-        let why = format!("{} is starting as the first member", intent.member);
-        return Some(Decision::wait(
-            Reason::Bootstrapping,
-            why,
-            requeue_by_pod_age(observed, *ordinal),
-        ));
+        let why = Bootstrap::Starts(intent.member.clone());
+        return Some(Decision::wait(why, requeue_by_pod_age(observed, *ordinal)));
     };
     if report.nonce != intent.nonce || pod.uid != intent.pod_uid {
         return start_over(observed, intent);
     }
     if pod.is_granted() {
-        let why = format!("{} has permission to start and is starting", intent.member);
-        return Some(Decision::wait(Reason::Bootstrapping, why, SOON));
+        let why = Bootstrap::Granted(intent.member.clone());
+        return Some(Decision::wait(why, SOON));
     }
     let claim = observed.claims.get(ordinal).map(|claim| &claim.uid);
     if claim != Some(&intent.claim_uid) {
-        let why = format!(
-            "{} was chosen to bootstrap the cluster, but its PersistentVolumeClaim was replaced",
-            intent.member
-        );
-        return Some(Decision::wait(Reason::Bootstrapping, why, SOON));
+        let why = Bootstrap::ClaimReplaced(intent.member.clone());
+        return Some(Decision::wait(why, SOON));
     }
     let step = Step::Grant {
         ordinal: *ordinal,
         pod_uid: pod.uid.clone(),
         grant: bootstrap_grant(observed, *ordinal, report),
     };
-    let why = format!("{} bootstraps the cluster", intent.member);
-    Some(Decision::act(step, Reason::Bootstrapping, why))
+    let why = Bootstrap::Grants(intent.member.clone());
+    Some(Decision::act(step, why))
 }
 
 /// The chosen one waits again, on an empty volume: whatever it began is lost. No client was let in, so
@@ -173,15 +159,8 @@ fn start_over(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision>
         transport: Some(observed.transport()),
         ..observed.cluster.latched.clone()
     };
-    let why = format!(
-        "{} lost its volume before the cluster was bootstrapped; starting over",
-        intent.member
-    );
-    Some(Decision::act(
-        Step::Latch(latched),
-        Reason::Bootstrapping,
-        why,
-    ))
+    let why = Bootstrap::StartsOver(intent.member.clone());
+    Some(Decision::act(Step::Latch(latched), why))
 }
 
 fn bootstrap_grant(observed: &Observed, ordinal: u32, report: &Report) -> Grant {
@@ -209,15 +188,9 @@ fn wait_for_pods(observed: &Observed) -> Decision {
         .min();
     let problem = observed.pods.iter().find_map(|(ordinal, pod)| {
         let problem = pod.problem.as_ref()?;
-        Some(format!(
-            "pod {} cannot start: {problem}",
-            observed.member_name(*ordinal)
-        ))
+        let name = observed.member_name(*ordinal);
+        Some(Bootstrap::PodFails(name, problem.clone()))
     });
-    let why = problem.unwrap_or_else(|| "waiting for the first pod to start".to_owned());
-    Decision::wait(
-        Reason::StartingPods,
-        why,
-        soonest.unwrap_or(crate::decision::SETTLED),
-    )
+    let why = problem.unwrap_or(Bootstrap::NoPod);
+    Decision::wait(why, soonest.unwrap_or(crate::decision::SETTLED))
 }

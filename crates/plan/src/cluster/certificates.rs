@@ -5,8 +5,9 @@ use api::intent::{Source, TlsIntent};
 use api::v1alpha1::cluster::Retention;
 use api::{Plane, Reason, Transport, names};
 
-use crate::decision::{Decision, Issue, SOON, Step};
-use crate::observed::{Issued, Observed, Process, is_due};
+use crate::decision::{Decision, Issue, SETTLED, SOON, Step};
+use crate::observed::{Issued, Observed, Offered, Process, is_due};
+use crate::why::Certificates;
 
 /// What is missing, or cannot be used, is issued before anything else: no pod starts without it.
 pub(super) fn needed(observed: &Observed) -> Option<Decision> {
@@ -31,10 +32,15 @@ pub(super) fn needed(observed: &Observed) -> Option<Decision> {
         Issued::Missing | Issued::Altered => true,
         Issued::Recorded(_) => authority || is_of_another_authority(observed, issued),
     };
+    let other = issued.are_of_another_source();
+    let due = others(&issued.members) || (other && issued.members.record().is_some());
+    let members = due && issued.can_be_had() && (!other || observed.trusts_nothing());
+    // Clients are told what members show, so that comes first.
+    let shown = issued.offered == Offered::Own || members || issued.members.record().is_some();
     let decision = issue(Issue {
         authority,
-        members: others(&issued.members),
-        clients: others(&issued.clients),
+        members,
+        clients: others(&issued.clients) && shown,
     });
     let decision = decision.filter(|_| issued.authority != Issued::Foreign);
     // Nothing begins without them. Members that run have theirs, and are repaired though a Secret cannot be written.
@@ -50,23 +56,14 @@ pub(super) fn recreated(observed: &Observed) -> Option<Decision> {
         let runs = matches!(pod.process, Process::Starting | Process::Serving(_));
         pod.transport != observed.transport() && !runs
     })?;
-    let why = format!(
-        "waiting for {} to be recreated: it was created for another transport than {}",
-        observed.member_name(*ordinal),
-        observed.transport()
-    );
-    Some(Decision::wait(Reason::StartingPods, why, SOON))
+    let name = observed.member_name(*ordinal);
+    let why = Certificates::OtherTransport(name, observed.transport());
+    Some(Decision::wait(why, SOON))
 }
 
 fn issue(what: Issue) -> Option<Decision> {
-    what.is_due().then(|| {
-        let why = format!("issuing {}", what.describe());
-        Decision::act(
-            Step::IssueCertificates(what),
-            Reason::IssuingCertificates,
-            why,
-        )
-    })
+    what.is_due()
+        .then(|| Decision::act(Step::IssueCertificates(what), Certificates::Issuing(what)))
 }
 
 fn is_of_another_authority(observed: &Observed, issued: &Issued) -> bool {
@@ -78,18 +75,20 @@ fn is_of_another_authority(observed: &Observed, issued: &Issued) -> bool {
 /// What nothing can be begun with. A cluster that has formed goes on, and the condition tells.
 fn cannot_begin(observed: &Observed) -> Option<Decision> {
     let asked = &observed.cluster.intent.as_ref().ok()?.tls;
-    if asked.source == Source::Unsupported && !asked.transport.is_plain() {
-        let why = "security.tls takes its certificates from certificateSecret and caSecret, or from no source, which this release does not support: leave both out, and autoTLS out or true, to have the operator issue them; or write security.tls.enabled: false for a plaintext cluster";
-        return Some(Decision::refuse(Reason::InvalidSpec, why));
+    if asked.source == Source::Nowhere && !asked.transport.is_plain() {
+        return Some(Decision::refuse(Certificates::Nowhere));
+    }
+    // What was copied once serves.
+    let none = observed.certificates.members.record().is_none();
+    if let Offered::Unusable(why) = &observed.certificates.offered
+        && none
+    {
+        // It is expected: whatever order the parts of a cluster are written in, it begins once they are all there.
+        let why = Certificates::Unusable(why.clone());
+        return Some(Decision::wait(why, SETTLED));
     }
     let foreign = foreign(observed);
-    (!foreign.is_empty()).then(|| {
-        let why = format!(
-            "Secret {} has another owner and is left alone: delete or rename it, or give the EtcdCluster another name",
-            foreign.join(", ")
-        );
-        Decision::refuse(Reason::ForeignObject, why)
-    })
+    (!foreign.is_empty()).then(|| Decision::refuse(Certificates::Foreign(foreign)))
 }
 
 fn foreign(observed: &Observed) -> Vec<String> {
@@ -120,10 +119,19 @@ pub(super) fn renew(observed: &Observed) -> Option<Decision> {
         let record = issued.record();
         record.is_some_and(|record| is_due(record, observed.now) || record.asked != *asked)
     };
+    let members = match &issued.offered {
+        Offered::Own => due(&issued.members, &issued.asked_of_members),
+        Offered::Unusable(_) => false,
+        Offered::Usable(offered) => {
+            let copied = issued.members.record().map(|it| it.copied.as_ref());
+            copied.is_some_and(|copied| copied != Some(offered))
+        }
+    };
+    let shown = issued.offered == Offered::Own || issued.members.record().is_some();
     let decision = issue(Issue {
         authority: false,
-        members: due(&issued.members, &issued.asked_of_members),
-        clients: due(&issued.clients, &issued.asked_of_clients),
+        members: members && !issued.are_of_another_source(),
+        clients: due(&issued.clients, &issued.asked_of_clients) && shown,
     });
     let awake = |decision: &Decision| !observed.rests(&decision.step);
     let decision = decision.filter(awake);
@@ -134,13 +142,13 @@ fn refresh(observed: &Observed) -> Option<Decision> {
     let due = observed.pods.iter().filter_map(|(ordinal, pod)| {
         let refreshed = observed.refresh_due(*ordinal)?;
         let name = observed.member_name(*ordinal);
-        let why = format!("the kubelet is told to bring the new certificates to {name}");
+        let why = Certificates::Refreshing(name);
         let step = Step::RefreshCertificates {
             ordinal: *ordinal,
             uid: pod.uid.clone(),
             refreshed,
         };
-        Some(Decision::act(step, Reason::IssuingCertificates, why))
+        Some(Decision::act(step, why))
     });
     observed.first_awake(due)
 }
@@ -180,8 +188,33 @@ pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
         );
         all.push((Reason::CertificateProblem, why));
     }
+    all.extend(other_source(observed));
     all.extend(overdue(observed));
     all
+}
+
+/// What is wrong with the certificates of another source.
+fn other_source(observed: &Observed) -> Option<(Reason, String)> {
+    let issued = &observed.certificates;
+    let goes_on = match issued.members.record() {
+        Some(record) => format!(
+            "; the members keep the certificates that they have, which expire at {}",
+            record.not_after.0
+        ),
+        None => String::new(),
+    };
+    let why = if let Offered::Unusable(why) = &issued.offered {
+        format!("{why}{goes_on}")
+    } else if issued.are_of_another_source() && !observed.trusts_nothing() {
+        let secret = names::member_secret(&observed.cluster.name);
+        format!(
+            "the certificates that security.tls names now were issued by another authority than those in the Secret {secret}, and members that run trust only the one before{goes_on}: {}",
+            start_over(observed)
+        )
+    } else {
+        return None;
+    };
+    Some((Reason::CertificateProblem, why))
 }
 
 fn lost_authority(observed: &Observed) -> String {
@@ -228,8 +261,13 @@ fn overdue(observed: &Observed) -> Option<(Reason, String)> {
         let (renewal, end) = (record.renew_at.0, record.not_after.0);
         let late = renewal.checked_add(end.duration_since(renewal) / 2).ok()?;
         (observed.now >= late).then(|| {
+            let next = if record.copied.is_some() && secret == names::member_secret(&observed.cluster.name) {
+                ": renew them where they were copied from"
+            } else {
+                ""
+            };
             let why = format!(
-                "the certificates in the Secret {secret} should have been renewed at {renewal} and expire at {end}"
+                "the certificates in the Secret {secret} should have been renewed at {renewal} and expire at {end}{next}"
             );
             (Reason::CertificateProblem, why)
         })
@@ -240,7 +278,8 @@ fn overdue(observed: &Observed) -> Option<(Reason, String)> {
 fn not_switched_off(asked: &TlsIntent, runs: Transport) -> Option<(Reason, String)> {
     let goal = asked.goal(runs);
     let stays = |asked: Plane, goal: Plane| asked.is_plain() && !goal.is_plain();
-    let clients = stays(asked.transport.client, goal.client);
+    // Of clients that are known by their certificates another sentence is said.
+    let clients = stays(asked.transport.client, goal.client) && !asked.locked;
     let peers = stays(asked.transport.peer, goal.peer);
     let whose = match (clients, peers) {
         (true, true) => "for clients and between themselves",
@@ -264,8 +303,8 @@ pub(super) fn remark(observed: &Observed) -> &'static str {
     let stays = |asked: Plane, goal: Plane| !asked.is_plain() && goal.is_plain();
     let clients = stays(asked.transport.client, goal.client);
     let stays = clients || stays(asked.transport.peer, goal.peer);
-    if stays && asked.source == Source::Unsupported {
-        ", but without the TLS that security.tls asks for: the data was run without it before, and the source of its certificates is not supported by this release; leave out certificateSecret and caSecret, and write security.tls.liveSwitch: true, to switch it on"
+    if stays && asked.source == Source::Nowhere {
+        ", but without the TLS that security.tls asks for: the data was run without it before, and no source of certificates is named; leave out caSecret, and autoTLS out or true, or write certificateSecret, and write security.tls.liveSwitch: true, to switch it on"
     } else if stays {
         ", but without the TLS that security.tls asks for: the data was run without it before; write security.tls.liveSwitch: true to switch it on, for one member after another, or security.tls.enabled: false to stay with plaintext"
     } else if observed.lacks_certificates() {

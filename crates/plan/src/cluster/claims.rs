@@ -1,13 +1,13 @@
 //! What becomes of the claims. Every claim of ours is wanted, leaving, kept or garbage; what no member uses any more goes,
 //! and only where the owner's policy says so and a quorum says who is a member.
 
-use api::Reason;
 use api::v1alpha1::cluster::Retention;
 use api::v1alpha1::status::RetireIntent;
 
 use crate::cluster::answers::record_leaving;
 use crate::decision::Decision;
 use crate::observed::{Claim, MemberList, NO_MEMBER, Observed, parse_id, quorum};
+use crate::why::Leave;
 
 /// What becomes of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,16 +89,12 @@ pub(super) fn sweep(observed: &Observed, list: &MemberList) -> Option<Decision> 
         let (member_id, why) = match (fate(observed, *ordinal, claim)?, voted) {
             (Fate::Garbage, _) => (
                 NO_MEMBER.to_owned(),
-                format!(
-                    "no member uses {} any more; it will be deleted",
-                    api::names::claim(&observed.cluster.name, *ordinal)
-                ),
+                Leave::Unused(api::names::claim(&observed.cluster.name, *ordinal)),
             ),
             // What is recorded goes by the policy, so that only what the policy keeps is.
-            (Fate::Kept, Some(voted)) if keeps && !is_written(observed, claim) => (
-                voted.member_id.clone(),
-                format!("the volume of the removed member {member} is retained"),
-            ),
+            (Fate::Kept, Some(voted)) if keeps && !is_written(observed, claim) => {
+                (voted.member_id.clone(), Leave::Retained(member.clone()))
+            }
             _other => return None,
         };
         let intent = RetireIntent {
@@ -107,12 +103,7 @@ pub(super) fn sweep(observed: &Observed, list: &MemberList) -> Option<Decision> 
             claim_uid: claim.uid.clone(),
             replaced: None,
         };
-        Some(record_leaving(
-            observed,
-            intent,
-            Reason::RemovingMember,
-            why,
-        ))
+        Some(record_leaving(observed, intent, why))
     })
 }
 
@@ -132,11 +123,8 @@ fn release(observed: &Observed) -> Option<Decision> {
                 claim_uid: claim.uid.clone(),
                 replaced: Some(replaced),
             };
-            let why = format!(
-                "{} is being deleted, and the pod that uses it has no member",
-                api::names::claim(&observed.cluster.name, *ordinal)
-            );
-            record_leaving(observed, intent, Reason::ReplacingMember, why)
+            let claim = api::names::claim(&observed.cluster.name, *ordinal);
+            record_leaving(observed, intent, Leave::ClaimInUse(claim))
         })
     })
 }

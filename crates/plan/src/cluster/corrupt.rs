@@ -8,6 +8,7 @@ use api::Reason;
 
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Alarm, AlarmKind, Hash, Member, MemberList, Observed, quorum};
+use crate::why::{Away, Repair};
 
 /// What the voters say of their data.
 struct Poll<'a> {
@@ -155,12 +156,8 @@ pub(super) fn hand_over(
         to: transferee.id,
         ordinal,
     };
-    let why = format!(
-        "{} is the leader and will be replaced: transferring leadership to {}",
-        observed.member_name(ordinal),
-        transferee.name
-    );
-    Some(Decision::act(step, Reason::ReplacingMember, why))
+    let why = Repair::HandsOver(observed.member_name(ordinal), transferee.name.clone());
+    Some(Decision::act(step, why))
 }
 
 /// Before anything else is touched: nothing is done where it is not known which members are right.
@@ -177,45 +174,32 @@ pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision>
         return None;
     }
     if poll.agreed.is_none() && poll.conflict && poll.silent.is_empty() {
-        return Some(Decision::refuse(
-            Reason::DataInconsistent,
-            refusal(observed, list),
-        ));
+        return Some(Decision::refuse(refusal(observed, list)));
     }
     if poll.agreed.is_none() && (poll.conflict || alarm.is_some()) {
         let silent: Vec<String> = poll.silent.iter().map(|m| name(observed, m)).collect();
-        let missing = if silent.is_empty() {
-            "every voter to reach the same revision".to_owned()
-        } else {
-            format!("the hash of {}", silent.join(", "))
-        };
-        let remedy = remedy(observed, list, &poll).unwrap_or_default();
-        let why = format!("the data of members may be inconsistent: waiting for {missing}{remedy}");
-        return Some(Decision::wait(Reason::DataInconsistent, why, LATER));
+        let away = away(observed, list, &poll);
+        let why = Repair::MayDiffer { silent, away };
+        return Some(Decision::wait(why, LATER));
     }
     let alarm = alarm.filter(|_| is_unanimous(&poll))?;
-    let why = "the data of all voters is consistent; etcd serves again";
-    Some(Decision::act(
-        Step::Disarm { alarm },
-        Reason::DataInconsistent,
-        why,
-    ))
+    Some(Decision::act(Step::Disarm { alarm }, Repair::Consistent))
 }
 
 /// A voter that does not run may be the one whose data decides, so it is not given up without a person. Those that run are a
 /// quorum without it, or there would be no list; wiped, it comes back with the data of the leader.
-fn remedy(observed: &Observed, list: &MemberList, poll: &Poll<'_>) -> Option<String> {
+fn away(observed: &Observed, list: &MemberList, poll: &Poll<'_>) -> Option<Away> {
     let mut away = poll.silent.iter().filter_map(|voter| {
         let ordinal = observed.ordinal_of(voter)?;
         let runs = observed.serving_as(voter.id).is_some();
         (!runs && observed.can_lose(list, voter)).then_some(ordinal)
     });
     let ordinal = away.next()?;
-    let (member, namespace) = (observed.member_name(ordinal), &observed.cluster.namespace);
-    let claim = api::names::claim(&observed.cluster.name, ordinal);
-    Some(format!(
-        ". Bring {member} back; or, if its data is lost or not needed, make the member that has the right data the leader (etcdctl move-leader) and have {member} join again with the data of that one: kubectl delete pvc -n {namespace} {claim} --wait=false; kubectl delete pod -n {namespace} {member} --force"
-    ))
+    Some(Away {
+        namespace: observed.cluster.namespace.clone(),
+        member: observed.member_name(ordinal),
+        claim: api::names::claim(&observed.cluster.name, ordinal),
+    })
 }
 
 fn name(observed: &Observed, member: &Member) -> String {
@@ -223,17 +207,14 @@ fn name(observed: &Observed, member: &Member) -> String {
     ordinal.map_or_else(|| member.name.clone(), |n| observed.member_name(n))
 }
 
-fn refusal(observed: &Observed, list: &MemberList) -> String {
-    let hashes: Vec<String> = list
+fn refusal(observed: &Observed, list: &MemberList) -> Repair {
+    let hashes = list
         .voters()
         .filter_map(|voter| {
             let hash = observed.serving_as(voter.id)?.hash?;
-            Some(format!("{} has {:08x}", name(observed, voter), hash.hash))
+            Some((name(observed, voter), hash.hash))
         })
         .collect();
     let revision = common_revision(observed).unwrap_or_default();
-    format!(
-        "the data of members is inconsistent at revision {revision} and no majority agrees: {}. Nothing is changed. Find out which member has the right data, make it the leader (etcdctl move-leader), and delete the claim and the pod of one of the others, which then joins again with the data of the leader",
-        hashes.join(", ")
-    )
+    Repair::Inconsistent { revision, hashes }
 }

@@ -1,9 +1,8 @@
 //! The container for debugging.
 
-use api::Reason;
-
 use crate::decision::{Decision, Step};
 use crate::observed::{MemberList, Observed, Pod};
+use crate::why::Object;
 
 /// The container for debugging joins a running pod; it is no reason to restart one.
 pub(super) fn debug(observed: &Observed, _: &MemberList) -> Option<Decision> {
@@ -15,9 +14,6 @@ pub(super) fn debug(observed: &Observed, _: &MemberList) -> Option<Decision> {
         ordinal: *ordinal,
         uid: pod.uid.clone(),
     };
-    let why = format!(
-        "adding the debug container to {}",
-        observed.member_name(*ordinal)
-    );
-    Some(Decision::act(step, Reason::ApplyingObjects, why))
+    let why = Object::DebugContainer(observed.member_name(*ordinal));
+    Some(Decision::act(step, why))
 }

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Latched, Member, MemberList, Observed, Stall, format_id, quorum};
+use crate::why::Repair;
 
 /// A member that hangs again within so many seconds was not helped by its restart.
 const PROBATION: i64 = 600;
@@ -42,14 +43,13 @@ pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision>
                     pod_uid: pod.uid.clone(),
                     time: Time(observed.now),
                 };
-                let why = format!("{name} does not keep up and will be restarted: {what}");
-                Some(record(observed, &intent, &why))
+                Some(record(observed, &intent, Repair::StallRecorded(name, what)))
             }
             Before::Written(intent) if intent.pod_uid == pod.uid => {
                 let (ordinal, uid) = (ordinal, pod.uid.clone());
-                let why = format!("restarting {name}, which does not keep up: {what}");
+                let why = Repair::StallRestart(name, what);
                 let step = Step::RestartPod { ordinal, uid };
-                Some(Decision::act(step, Reason::MemberStalled, why))
+                Some(Decision::act(step, why))
             }
             Before::Written(_) | Before::Replaced(_) => None,
         }
@@ -83,14 +83,11 @@ pub(super) fn wait(observed: &Observed, list: &MemberList) -> Option<Decision> {
         if pod.serving().is_none() && !is_noted(observed, stall) {
             return None;
         }
-        Some(format!(
-            "{} does not keep up: {}",
-            observed.member_name(ordinal),
-            stall.describe(observed.now)
-        ))
+        let what = stall.describe(observed.now);
+        Some(Repair::Stalls(observed.member_name(ordinal), what))
     });
     let why = voters.into_iter().next()?;
-    Some(Decision::wait(Reason::MemberStalled, why, LATER))
+    Some(Decision::wait(why, LATER))
 }
 
 /// What was tried is forgotten once it has helped for long enough.
@@ -99,12 +96,8 @@ pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let stale = hung.iter().find(|intent| !is_fresh(observed, intent))?;
     let mut latched = observed.cluster.latched.clone();
     latched.hung.retain(|intent| intent != stale);
-    let why = format!("{} has kept up since its restart", stale.member);
-    Some(Decision::act(
-        Step::Latch(latched),
-        Reason::MemberStalled,
-        why,
-    ))
+    let why = Repair::KeepsUp(stale.member.clone());
+    Some(Decision::act(Step::Latch(latched), why))
 }
 
 /// What is wrong, what is done about it, and what a person can do.
@@ -212,7 +205,7 @@ fn is_trying(observed: &Observed, ordinal: u32) -> bool {
 }
 
 /// What was asked for and waits for every member is given up for the repair, and begins again after it.
-fn record(observed: &Observed, intent: &HangIntent, why: &str) -> Decision {
+fn record(observed: &Observed, intent: &HangIntent, why: Repair) -> Decision {
     let mut hung = observed.cluster.latched.hung.clone();
     hung.retain(|other| other.member != intent.member);
     hung.push(intent.clone());
@@ -220,5 +213,5 @@ fn record(observed: &Observed, intent: &HangIntent, why: &str) -> Decision {
         hung,
         ..observed.cluster.latched.clone().for_repair()
     };
-    Decision::act(Step::Latch(latched), Reason::MemberStalled, why)
+    Decision::act(Step::Latch(latched), why)
 }

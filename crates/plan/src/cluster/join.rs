@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use api::EtcdVersion;
 use api::v1alpha1::status::JoinIntent;
-use api::{EtcdVersion, Reason};
 use gate::{Action, Grant, Report, State};
 
 use crate::cluster::answers::starting;
 use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{Latched, MAX_LAG, Member, MemberList, Observed, Pod, format_id, quorum};
+use crate::why::Join;
 
 /// How long a promotion waits for pods that are still coming, in seconds of their age. On 3.6 and later a
 /// learner that is added before the promotion of another costs nothing, one that is added after it 5 s.
@@ -41,16 +42,12 @@ pub(super) fn latch_joins(observed: &Observed, _: &MemberList) -> Option<Decisio
     let joins = joins(observed);
     let known: BTreeSet<&JoinIntent> = observed.cluster.latched.joins.iter().collect();
     let new = joins.iter().find(|join| !known.contains(join))?;
-    let why = format!("{} may join as a new member", new.member);
+    let why = Join::Recorded(new.member.clone());
     let latched = Latched {
         joins: joins.clone(),
         ..observed.cluster.latched.clone()
     };
-    Some(Decision::act(
-        Step::Latch(latched),
-        Reason::AddingMember,
-        why,
-    ))
+    Some(Decision::act(Step::Latch(latched), why))
 }
 
 pub(super) fn add(observed: &Observed, list: &MemberList) -> Option<Decision> {
@@ -71,8 +68,8 @@ pub(super) fn add(observed: &Observed, list: &MemberList) -> Option<Decision> {
             ordinal: *ordinal,
             peer_url: observed.peer_url(*ordinal),
         };
-        let why = format!("adding {} as a learner", observed.member_name(*ordinal));
-        Decision::act(step, Reason::AddingMember, why)
+        let why = Join::Adding(observed.member_name(*ordinal));
+        Decision::act(step, why)
     }))
 }
 
@@ -114,8 +111,7 @@ pub(super) fn grant_join(observed: &Observed, list: &MemberList) -> Option<Decis
     // What is moved aside must not be the last copy, and no member joins without a leader.
     let led = observed.healthy_voters() >= quorum(list.voters().count());
     if !led || !is_listed_everywhere(observed, list) {
-        let why = format!("waiting until every voter lists {name} as a member");
-        return Some(Decision::wait(Reason::StartingMember, why, SOON));
+        return Some(Decision::wait(Join::NotListed(name), SOON));
     }
     let grant = join_grant(observed, list, member, (ordinal, report));
     let step = Step::Grant {
@@ -123,11 +119,7 @@ pub(super) fn grant_join(observed: &Observed, list: &MemberList) -> Option<Decis
         pod_uid: pod.uid.clone(),
         grant,
     };
-    Some(Decision::act(
-        step,
-        Reason::StartingMember,
-        format!("{name} starts as a learner"),
-    ))
+    Some(Decision::act(step, Join::Starts(name)))
 }
 
 /// A joiner believes the first peer that answers, and takes the ID which that peer lists for its URL. A voter that is
@@ -202,18 +194,17 @@ pub(super) fn promote(observed: &Observed, list: &MemberList) -> Option<Decision
         }
         let lag = head.saturating_sub(serving.applied_index);
         if lag > MAX_LAG {
-            let why = format!("{name} is catching up: {lag} entries behind");
-            behind = behind.or(Some(Decision::wait(Reason::PromotingMember, why, LATER)));
+            let why = Join::CatchingUp(name, lag);
+            behind = behind.or(Some(Decision::wait(why, LATER)));
         } else if let Some(coming) = pending_joiner(observed, list) {
-            let why = format!("{name} is promoted once {coming} is added");
-            behind = behind.or(Some(Decision::wait(Reason::PromotingMember, why, SOON)));
+            let why = Join::PromotedAfter(name, coming);
+            behind = behind.or(Some(Decision::wait(why, SOON)));
         } else {
             let step = Step::Promote {
                 id: learner.id,
                 ordinal,
             };
-            let why = format!("promoting {name}");
-            let promotion = Decision::act(step, Reason::PromotingMember, why);
+            let promotion = Decision::act(step, Join::Promoting(name));
             if !observed.rests(&promotion.step) {
                 return Some(promotion);
             }

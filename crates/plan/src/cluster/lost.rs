@@ -1,12 +1,11 @@
 //! A listed member whose volume turns out to be empty, damaged or rolled back: its data is gone, whatever its pod does.
 
-use api::Reason;
-
 use crate::cluster::answers::starting;
 use crate::cluster::replace;
 use crate::cluster::shrink;
 use crate::decision::{Decision, LATER, Step};
-use crate::observed::{MemberList, Observed, what_is_lost};
+use crate::observed::{MemberList, Observed};
+use crate::why::Repair;
 
 /// Invariant: a member ID is granted at most once. A blank volume whose member was not added for this very wait
 /// gets a new member, and the old one goes first.
@@ -33,18 +32,14 @@ pub(super) fn remove_lost(observed: &Observed, list: &MemberList) -> Option<Deci
                 ordinal: *ordinal,
                 nonce: report.nonce.clone(),
             };
-            let why = format!(
-                "{name} {}; its member {:x} is removed first",
-                what_is_lost(report.state),
-                member.id
-            );
-            Decision::act(step, Reason::RemovingMember, why)
+            let why = Repair::Lost {
+                member: name,
+                state: report.state,
+                id: member.id,
+            };
+            Decision::act(step, why)
         } else {
-            let why = format!(
-                "{name} {}, and without it there is no quorum that could replace it",
-                what_is_lost(report.state)
-            );
-            Decision::wait(Reason::QuorumLost, why, LATER)
+            Decision::wait(Repair::LostWithQuorum(name, report.state), LATER)
         })
     })
 }

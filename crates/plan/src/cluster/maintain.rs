@@ -4,10 +4,9 @@
 
 use std::cmp::Reverse;
 
-use api::Reason;
-
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Alarm, AlarmKind, Disturbance, Member, MemberList, Observed, UpkeepTask};
+use crate::why::{Advice, Database, Full, Need, Space};
 
 /// Compaction is worth the while for so many revisions.
 const WORTH: u64 = 1000;
@@ -35,6 +34,15 @@ impl Room<'_> {
 
     fn waste(&self) -> u64 {
         self.size.saturating_sub(self.in_use)
+    }
+
+    /// For a sentence.
+    fn database(&self, observed: &Observed) -> Database {
+        Database {
+            member: observed.member_name(self.ordinal),
+            in_use: self.in_use,
+            size: self.size,
+        }
     }
 
     /// A defragmentation would win something.
@@ -107,7 +115,7 @@ pub(super) fn relieve(observed: &Observed, list: &MemberList) -> Option<Decision
         }
         // Before anything is forgotten: where there is room already, nothing need be.
         disarm(observed, list, &rooms).or_else(|| {
-            let helped: (_, fn(&Room<'_>) -> bool) = (Reason::NoSpace, |room| room.is_helped());
+            let helped: (_, fn(&Room<'_>) -> bool) = (Need::Full, |room| room.is_helped());
             let ways = [
                 // Before a defragmentation, which wins only what was compacted.
                 compact(observed, &rooms, WORTH),
@@ -123,19 +131,13 @@ pub(super) fn relieve(observed: &Observed, list: &MemberList) -> Option<Decision
 /// A call that this operator has begun, and that has not ended. Repairs do not wait for it.
 pub(super) fn under_way(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let upkeep = observed.upkeep_under_way()?;
-    let since = upkeep.since.strftime("%H:%M:%S UTC");
     let why = match upkeep.task {
         UpkeepTask::Defragment { ordinal } => {
-            let name = observed.member_name(ordinal);
-            format!(
-                "defragmentation of {name} has been running since {since}; the member may not respond meanwhile"
-            )
+            Space::DefragmentationRuns(observed.member_name(ordinal), upkeep.since)
         }
-        UpkeepTask::Compact { revision } => {
-            format!("compaction of revisions below {revision} has been running since {since}")
-        }
+        UpkeepTask::Compact { revision } => Space::CompactionRuns(revision, upkeep.since),
     };
-    Some(Decision::wait(Reason::Defragmenting, why, LATER))
+    Some(Decision::wait(why, LATER))
 }
 
 /// The only voter answers nothing while it is defragmented: that is no loss of quorum.
@@ -159,36 +161,28 @@ pub(super) fn tidy_up(observed: &Observed, list: &MemberList) -> Option<Decision
         observed,
         list,
         &rooms,
-        (Reason::Defragmenting, |room| room.is_fragmented()),
+        (Need::Fragmented, |room| room.is_fragmented()),
     )
 }
 
 /// Nothing is left to be done, and etcd still takes no writes.
 pub(super) fn exhausted(observed: &Observed, _: &MemberList) -> Option<Decision> {
     no_space(observed)?;
-    let why = complaint(observed)?;
-    Some(Decision::refuse(
-        Reason::NoSpace,
-        format!("{why}: {}", advice(observed)),
-    ))
+    let full = complaint(observed)?;
+    Some(Decision::refuse(Space::Exhausted(full, advice(observed))))
 }
 
 /// What to do where nothing else helps.
-const ADVICE: &str = "raise spec.etcd.quotaBackendBytes, with spec.storage.size at least two and a half times as large, or delete keys";
-
-/// The same, with what the owner forbade.
-pub(crate) fn advice(observed: &Observed) -> String {
+pub(crate) fn advice(observed: &Observed) -> Advice {
     let intent = observed.cluster.intent.as_ref();
     match intent.map(|intent| intent.maintenance.history) {
-        Ok(None) => format!(
-            "old revisions are not compacted, because spec.maintenance.compact is Never: compact them (etcdctl compact REVISION), set Auto, or {ADVICE}"
-        ),
-        Ok(Some(_)) | Err(_) => ADVICE.to_owned(),
+        Ok(None) => Advice::Compact,
+        Ok(Some(_)) | Err(_) => Advice::Raise,
     }
 }
 
 /// Which member uses how much; `None` while there is room.
-pub(crate) fn complaint(observed: &Observed) -> Option<String> {
+pub(crate) fn complaint(observed: &Observed) -> Option<Full> {
     let list = observed.etcd.members.as_ref()?;
     let rooms = rooms(observed, list);
     if !is_pressed(observed, &rooms) {
@@ -199,26 +193,11 @@ pub(crate) fn complaint(observed: &Observed) -> Option<String> {
         room.size.saturating_mul(1000).checked_div(quota)
     };
     let fullest = rooms.iter().max_by_key(share)?;
-    let of = fullest.quota.map_or_else(
-        || "an unknown quota".to_owned(),
-        |quota| format!("its quota of {}", human(quota)),
-    );
-    let what = if no_space(observed).is_some() {
-        "etcd accepts no writes"
-    } else {
-        "etcd will soon accept no writes"
-    };
-    Some(format!(
-        "{what}: the database of {} has {} of {of}, {} of them in use",
-        observed.member_name(fullest.ordinal),
-        human(fullest.size),
-        human(fullest.in_use),
-    ))
-}
-
-fn human(bytes: u64) -> String {
-    let tenths = bytes.saturating_mul(10) >> 20;
-    format!("{}.{} MiB", tenths / 10, tenths % 10)
+    Some(Full {
+        alarm: no_space(observed).is_some(),
+        database: fullest.database(observed),
+        quota: fullest.quota,
+    })
 }
 
 /// With room to spare on every voter the alarm goes, one after another.
@@ -226,10 +205,7 @@ fn disarm(observed: &Observed, list: &MemberList, rooms: &[Room<'_>]) -> Option<
     let alarm = no_space(observed)?;
     let all = rooms.len() == list.voters().count();
     let spare = rooms.iter().all(|room| room.fills(80) == Some(false));
-    (all && spare).then(|| {
-        let why = "every database has free space again; etcd accepts writes".to_owned();
-        Decision::act(Step::Disarm { alarm }, Reason::NoSpace, why)
-    })
+    (all && spare).then(|| Decision::act(Step::Disarm { alarm }, Space::Free))
 }
 
 /// History goes down to what the owner keeps, if that is at least so many revisions more than last time.
@@ -240,10 +216,8 @@ fn compact(observed: &Observed, rooms: &[Room<'_>], more: u64) -> Option<Decisio
     let before = observed.cluster.latched.compacted;
     // What lies above every revision was edited.
     let before = before.filter(|before| *before <= reached).unwrap_or(0);
-    (revision > 0 && revision >= before.saturating_add(more)).then(|| {
-        let why = format!("compacting all but the last {kept} revisions");
-        Decision::act(Step::Compact { revision }, Reason::NoSpace, why)
-    })
+    (revision > 0 && revision >= before.saturating_add(more))
+        .then(|| Decision::act(Step::Compact { revision }, Space::Compacting(kept)))
 }
 
 /// The next member to be defragmented: the one that frees most space, the leader last and only after leadership was
@@ -252,20 +226,16 @@ fn next(
     observed: &Observed,
     list: &MemberList,
     rooms: &[Room<'_>],
-    (reason, due): (Reason, fn(&Room<'_>) -> bool),
+    (need, due): (Need, fn(&Room<'_>) -> bool),
 ) -> Option<Decision> {
     let leads = |room: &Room<'_>| observed.leader() == Some(room.member.id);
     let due = rooms.iter().filter(|room| due(room));
     let due = due.filter(|room| !observed.rests(&defragment(room)));
     let room = due.min_by_key(|room| (leads(room), Reverse(room.waste()), room.ordinal))?;
     let name = observed.member_name(room.ordinal);
-    Some(hand_over(observed, list, room, reason).unwrap_or_else(|| {
-        let why = format!(
-            "{name} is defragmented next: {} of {} are in use",
-            human(room.in_use),
-            human(room.size)
-        );
-        record(observed, Some(name), reason, why)
+    Some(hand_over(observed, list, room, need).unwrap_or_else(|| {
+        let why = Space::Next(room.database(observed), need);
+        record(observed, Some(name), why)
     }))
 }
 
@@ -276,13 +246,13 @@ fn defragment(room: &Room<'_>) -> Step {
     }
 }
 
-fn record(observed: &Observed, member: Option<String>, reason: Reason, why: String) -> Decision {
+fn record(observed: &Observed, member: Option<String>, why: Space) -> Decision {
     let latched = observed.cluster.latched.clone();
     let latched = match member {
         Some(member) => latched.with_disturbance(Disturbance::Defragment { member }),
         None => latched.undisturbed(),
     };
-    Decision::act(Step::Latch(latched), reason, why)
+    Decision::act(Step::Latch(latched), why)
 }
 
 /// Clients of the leader would wait; another member can lead, unless this one is alone.
@@ -290,7 +260,7 @@ fn hand_over(
     observed: &Observed,
     list: &MemberList,
     room: &Room<'_>,
-    reason: Reason,
+    need: Need,
 ) -> Option<Decision> {
     if observed.leader() != Some(room.member.id) {
         return None;
@@ -301,11 +271,8 @@ fn hand_over(
         ordinal: room.ordinal,
     };
     let name = observed.member_name(room.ordinal);
-    let why = format!(
-        "{name} is the leader and will be defragmented: transferring leadership to {}",
-        transferee.name
-    );
-    Some(Decision::act(step, reason, why))
+    let why = Space::HandsOver(name, transferee.name.clone(), need);
+    Some(Decision::act(step, why))
 }
 
 /// The member that was recorded, until nothing is left to be won; then it is forgotten.
@@ -317,30 +284,25 @@ fn finish(observed: &Observed, list: &MemberList, rooms: &[Room<'_>]) -> Option<
         .any(|voter| ordinal.is_some() && observed.ordinal_of(voter) == ordinal);
     let room = rooms.iter().find(|room| Some(room.ordinal) == ordinal);
     let pressed = is_pressed(observed, rooms);
-    let reason = if pressed {
-        Reason::NoSpace
+    let need = if pressed {
+        Need::Full
     } else {
-        Reason::Defragmenting
+        Need::Fragmented
     };
     let intent = observed.cluster.intent.as_ref();
     let wanted = pressed || intent.is_ok_and(|intent| intent.maintenance.defragment);
     let due = room.is_none_or(Room::is_loose) && listed && wanted;
     if !due {
-        let why = format!("{name} needs no defragmentation any more");
-        return Some(record(observed, None, reason, why));
+        let why = Space::NotNeeded(name.to_owned(), need);
+        return Some(record(observed, None, why));
     }
     if room.is_some_and(|room| observed.rests(&defragment(room))) {
-        let why = format!("{name} could not be defragmented; nothing else waits for it");
-        return Some(record(observed, None, reason, why));
+        let why = Space::GivenUp(name.to_owned(), need);
+        return Some(record(observed, None, why));
     }
     let room = room.filter(|_| is_calm(observed, list))?;
-    Some(hand_over(observed, list, room, reason).unwrap_or_else(|| {
-        let step = defragment(room);
-        let why = format!(
-            "defragmenting {name}: {} of {} are in use",
-            human(room.in_use),
-            human(room.size)
-        );
-        Decision::act(step, reason, why)
+    Some(hand_over(observed, list, room, need).unwrap_or_else(|| {
+        let why = Space::Defragmenting(room.database(observed), need);
+        Decision::act(defragment(room), why)
     }))
 }

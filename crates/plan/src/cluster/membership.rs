@@ -3,8 +3,8 @@
 
 use crate::cluster::allowed::{first_allowed, hold};
 use crate::cluster::{
-    claims, corrupt, debug, hang, join, lost, maintain, peers, recall, recover, replace, rollout,
-    shrink, storage, versions, waiting,
+    auth, claims, corrupt, debug, hang, join, lost, maintain, peers, recall, recover, replace,
+    rollout, shrink, storage, versions, waiting,
 };
 use crate::decision::Decision;
 use crate::observed::{MemberList, Observed};
@@ -88,8 +88,12 @@ const RULES: &[Rule] = &[
 ];
 
 /// A recovery comes before the table, because its members belong to no cluster that has a list. Volumes grow beside whatever
-/// is waited for, because a full disk may be the cause. A step that failed holds up no rule below it.
+/// is waited for, because a full disk may be the cause, and so do users. A step that failed holds up no rule below it.
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
+    auth::meanwhile(observed, of_members(observed))
+}
+
+fn of_members(observed: &Observed) -> Option<Decision> {
     let recovery = recover::decide(observed).map(|decision| hold(observed, decision));
     let decision = recovery.or_else(|| match &observed.etcd.members {
         None => Some(

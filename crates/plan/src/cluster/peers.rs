@@ -1,10 +1,9 @@
 //! Under which schemes members are listed for each other: every one that a member listens on, or is about to. Restarts no
 //! member, and waits for no member's health: one that is listed otherwise than it listens would never become healthy.
 
-use api::Reason;
-
 use crate::decision::{Decision, Step};
-use crate::observed::{MemberList, Observed, describe_schemes, schemes_of};
+use crate::observed::{MemberList, Observed, schemes_of};
+use crate::why::Rollout;
 
 /// One voter at a time. A learner gets its turn when it votes: below 3.5.31 and 3.6.12 this very call gives it a vote.
 pub(super) fn list_schemes(observed: &Observed, list: &MemberList) -> Option<Decision> {
@@ -22,13 +21,12 @@ pub(super) fn list_schemes(observed: &Observed, list: &MemberList) -> Option<Dec
                 ordinal,
                 peer_urls: observed.urls_under(ordinal, voter, &wanted),
             };
-            let why = format!(
-                "{} is listed for the other members under {}{}",
-                observed.member_name(ordinal),
-                describe_schemes(&wanted),
-                observed.describe_switch()
-            );
-            Decision::act(step, Reason::RollingOut, why)
+            let why = Rollout::Listed {
+                member: observed.member_name(ordinal),
+                schemes: wanted,
+                switch: observed.describe_switch(),
+            };
+            Decision::act(step, why)
         })
     });
     observed.first_awake(due)

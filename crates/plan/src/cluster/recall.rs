@@ -1,17 +1,15 @@
 //! What a lost status said, as far as claims and members know it.
 
-use api::Reason;
-
 use crate::decision::{Decision, Step};
 use crate::observed::{Latched, MemberList, Observed, Proven};
+use crate::why::Resume;
 
 /// What the claims say of the data is written into the status again.
 pub(super) fn recall(observed: &Observed) -> Option<Decision> {
     let cluster = &observed.cluster;
-    cluster.recalled.then(|| {
-        let why = "the status was wiped, or is older than the claims: it is restored from the annotation etcd.etcd.io/lineage of the claims";
-        Decision::act(Step::Latch(cluster.latched.clone()), Reason::Resuming, why)
-    })
+    cluster
+        .recalled
+        .then(|| Decision::act(Step::Latch(cluster.latched.clone()), Resume::Recalled))
 }
 
 /// What the members run on when nothing is recorded of it: after data was taken over, or a status was lost.
@@ -35,7 +33,7 @@ pub(super) fn remember(observed: &Observed, list: &MemberList) -> Option<Decisio
     let transport = observed.transport_of(&proven.template);
     let switched = latched.transport.is_some_and(|known| known != transport);
     let sizes = observed.claims.values().filter_map(|claim| claim.requested);
-    let why = format!("the members run on v{}", proven.version);
+    let why = Resume::Runs(proven.version);
     let latched = Latched {
         storage: latched.storage.or(sizes.min()),
         transport: Some(transport),
@@ -44,5 +42,5 @@ pub(super) fn remember(observed: &Observed, list: &MemberList) -> Option<Decisio
         proven: Some(proven),
         ..latched.clone()
     };
-    Some(Decision::act(Step::Latch(latched), Reason::Resuming, why))
+    Some(Decision::act(Step::Latch(latched), why))
 }

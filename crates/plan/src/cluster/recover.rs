@@ -9,7 +9,6 @@ mod excuse;
 mod failed;
 mod mend;
 
-use api::Reason;
 use api::v1alpha1::cluster::OnQuorumLoss;
 use api::v1alpha1::status::{KnownVoter, RecoveryIntent, Survivor};
 use gate::{Action, Data, Grant, Report, State};
@@ -18,8 +17,9 @@ use manifests::Kind;
 use crate::cluster::answers::{requeue_by_pod_age, starting};
 use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{
-    Latched, NodeState, Observed, Pod, Process, Serving, describe, format_id, parse_id,
+    Doing, Latched, NodeState, Observed, Pod, Process, Serving, format_id, parse_id,
 };
+use crate::why::{GiveUp, Quorum, Recovery, Survivor as Chosen};
 
 pub(super) use advice::without_a_list;
 pub(super) use evidence::is_gone_for_good;
@@ -60,8 +60,7 @@ fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
         is_left_to_us(observed) && is_proved(observed) && observed.is_unavailable_for(SUSTAINED);
     let is_for_good = account.is_hopeless() || told || proved;
     if is_for_good && !observed.is_led() && is_half_taken_over(observed) {
-        let why = "quorum is lost, and pods of a previous operator cannot be fenced. Restore a quorum, or delete the EtcdCluster while spec.storage.claimPolicy.whenDeleted is Retain, and recreate it: it then resumes its volumes as they are, and can be recovered from them";
-        return Some(Decision::wait(Reason::QuorumLost, why, LATER));
+        return Some(Decision::wait(Quorum::NoGate, LATER));
     }
     if !observed.is_led() && (told || proved) {
         let latched = Latched {
@@ -69,8 +68,8 @@ fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
             retiring: Vec::new(),
             ..another_incarnation(observed, format_id(lost))
         };
-        let why = format!("recovering from lost quorum: {}", account.tell());
-        return Some(Decision::act(Step::Latch(latched), Reason::Recovering, why));
+        let why = Recovery::Begins(account.tell());
+        return Some(Decision::act(Step::Latch(latched), why));
     }
     // Members that may return are waited for without a word about giving them up; for how long, `advise` knows.
     account
@@ -85,33 +84,19 @@ fn is_half_taken_over(observed: &Observed) -> bool {
 }
 
 fn nothing_left(observed: &Observed, account: &evidence::Account) -> Decision {
-    let earlier = evidence::earlier_lives(observed);
-    let earlier = if earlier.is_empty() {
-        String::new()
-    } else {
-        format!(
-            ". Data of an earlier incarnation is left ({}): keep the claims of that",
-            earlier.join("; ")
-        )
+    let why = Quorum::NothingLeft {
+        voters: account.tell(),
+        claims: copies(observed),
+        earlier: evidence::earlier_lives(observed),
     };
-    let why = format!(
-        "no data is left: {}. Bring a volume back, from a snapshot of the storage for instance. To begin with an empty cluster, create one under another name; or look at what is left ({}) before you give it up together with the EtcdCluster{earlier}",
-        account.tell(),
-        copies(observed),
-    );
-    Decision::wait(Reason::QuorumLost, why, LATER)
+    Decision::wait(why, LATER)
 }
 
 /// The claims that a person looks at before anything is given up.
-fn copies(observed: &Observed) -> String {
+fn copies(observed: &Observed) -> Vec<String> {
     let name = &observed.cluster.name;
     let claims = observed.claims.keys();
-    let claims: Vec<String> = claims.map(|n| api::names::claim(name, *n)).collect();
-    if claims.is_empty() {
-        "no claim".to_owned()
-    } else {
-        format!("the claims {}", claims.join(", "))
-    }
+    claims.map(|n| api::names::claim(name, *n)).collect()
 }
 
 /// A person gave the word for the very cluster that lost its quorum.
@@ -148,12 +133,9 @@ fn begin_again(observed: &Observed, recovery: &RecoveryIntent) -> Option<Decisio
     if !is_lost(observed, survivor) {
         return None;
     }
-    let why = format!(
-        "{} was chosen as the survivor and is permanently lost: choosing again",
-        survivor.member
-    );
+    let why = Recovery::ChoosesAgain(survivor.member.clone());
     let latched = another_incarnation(observed, recovery.cluster_id.clone());
-    Some(Decision::act(Step::Latch(latched), Reason::Recovering, why))
+    Some(Decision::act(Step::Latch(latched), why))
 }
 
 /// All data up to now is fenced, and no survivor is chosen yet to continue with what is left of this cluster.
@@ -209,26 +191,19 @@ fn fence(observed: &Observed) -> Option<Decision> {
     if observed.objects.fence < Some(fence)
         && observed.is_held_back(Kind::StatefulSet, &observed.cluster.name)
     {
-        let why = format!(
-            "{name} is stopped once the StatefulSet can be written, so that its next pod does not start the old data"
-        );
-        return Some(Decision::wait(Reason::Recovering, why, LATER));
+        return Some(Decision::wait(Recovery::SetNotWritten(name), LATER));
     }
     if pod.terminating && !unreachable(ordinal) {
-        let why = format!("{name} is being stopped, so that its data can be inspected");
-        return Some(Decision::wait(Reason::Recovering, why, SOON));
+        return Some(Decision::wait(Recovery::PodStopping(name), SOON));
     }
-    let why = format!("stopping {name}, so that no member of the old cluster runs any more");
     let step = stopping(ordinal, pod);
-    Some(Decision::act(step, Reason::Recovering, why))
+    Some(Decision::act(step, Recovery::StoppingPod(name)))
 }
 
 /// Every pod that can report does so before one is chosen.
 fn hear(observed: &Observed) -> Option<Decision> {
     if observed.objects.set_uid.is_none() {
-        let why =
-            "waiting for the StatefulSet, without which no pod can report the data on its volume";
-        return Some(Decision::wait(Reason::Recovering, why, LATER));
+        return Some(Decision::wait(Recovery::NoSet, LATER));
     }
     (0..excuse::expected(observed)).find_map(|ordinal| {
         let name = observed.member_name(ordinal);
@@ -241,7 +216,6 @@ fn hear(observed: &Observed) -> Option<Decision> {
         }
         let why = why_unheard(observed, ordinal, pod);
         Some(Decision::wait(
-            Reason::Recovering,
             why,
             requeue_by_pod_age(observed, ordinal).min(LATER),
         ))
@@ -249,34 +223,28 @@ fn hear(observed: &Observed) -> Option<Decision> {
 }
 
 /// Why it is waited for, and what a person can do about it where nothing else will.
-fn why_unheard(observed: &Observed, ordinal: u32, pod: Option<&Pod>) -> String {
+fn why_unheard(observed: &Observed, ordinal: u32, pod: Option<&Pod>) -> Recovery {
     let name = observed.member_name(ordinal);
-    let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
-    let commands = give_up(observed, ordinal);
+    let (doing, give_up) = (Doing::of(pod), give_up(observed, ordinal));
     let broken = pod.and_then(|pod| pod.broken.as_ref());
     if let Some(broken) = broken.filter(|_| is_chosen(observed, &name)) {
         // The cluster that it bootstrapped may have taken writes, so only a user may give it up.
-        return format!(
-            "{name} was chosen as the survivor, and its data cannot be used: {broken}. Repair it, or give it up together with all writes since: {commands}"
-        );
+        return Recovery::Survivor(Chosen::Broken(give_up, broken.clone()));
     }
-    let waiting = format!("waiting for {name} to report the data on its volume: it {what}");
+
     if pod.is_some_and(|pod| is_homeless(observed, pod, SUSTAINED)) {
-        return format!(
-            "{waiting}. Bring back a node for it, or recover without it and lose the writes that only it has: {commands}"
-        );
+        return Recovery::Homeless(give_up, doing);
     }
-    waiting
+    Recovery::Unreported(name, doing)
 }
 
-/// The commands by which a person gives a volume up.
-fn give_up(observed: &Observed, ordinal: u32) -> String {
-    let namespace = &observed.cluster.namespace;
-    let claim = api::names::claim(&observed.cluster.name, ordinal);
-    let name = observed.member_name(ordinal);
-    format!(
-        "kubectl delete pvc -n {namespace} {claim} --wait=false; kubectl delete pod -n {namespace} {name}"
-    )
+/// What a person gives up.
+fn give_up(observed: &Observed, ordinal: u32) -> GiveUp {
+    GiveUp {
+        namespace: observed.cluster.namespace.clone(),
+        member: observed.member_name(ordinal),
+        claim: api::names::claim(&observed.cluster.name, ordinal),
+    }
 }
 
 fn is_chosen(observed: &Observed, name: &str) -> bool {
@@ -340,23 +308,20 @@ fn bootstrap(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     let data = pod.filter(|(ordinal, _)| same(*ordinal));
     let data = data.and_then(|(_, pod)| remains(pod, recovery));
     let (Some((ordinal, pod)), Some(data)) = (pod, data) else {
-        let what = pod.map_or_else(|| "has no pod".to_owned(), |(_, pod)| describe(pod));
-        let why = format!(
-            "{} was chosen as the survivor and does not start: it {what}",
-            survivor.member
-        );
-        return Decision::wait(Reason::Recovering, why, LATER);
+        let doing = Doing::of(pod.map(|(_, pod)| pod));
+        let why = Chosen::Absent(survivor.member.clone(), doing);
+        return Decision::wait(Recovery::Survivor(why), LATER);
     };
     let repaired = mend::restart(observed, ordinal, pod);
     if let Some(next) = repaired.or_else(|| failed::wait(observed, ordinal, pod)) {
         return next;
     }
     if pod.is_granted() {
-        let why = format!("{} starts a new cluster from its data", survivor.member);
-        return Decision::wait(Reason::Recovering, why, SOON);
+        let why = Chosen::Starts(survivor.member.clone());
+        return Decision::wait(Recovery::Survivor(why), SOON);
     }
     let Some(report) = pod.held() else {
-        return Decision::wait(Reason::Recovering, "waiting for the survivor", SOON);
+        return Decision::wait(Recovery::Survivor(Chosen::Awaited), SOON);
     };
     // No other member was granted its start since the fence; if one runs all the same, it is not passed over.
     let runs = |pod: &Pod| {
@@ -367,10 +332,9 @@ fn bootstrap(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     };
     let running = observed.pods.iter().find(|(_, pod)| runs(pod));
     if let Some(open) = running.map(|(n, _)| *n).or(observed.open_grant()) {
-        return Decision {
-            reason: Reason::Recovering,
-            ..starting(observed, open)
-        };
+        let starting = starting(observed, open);
+        let why = Recovery::OnTheWay(Box::new(starting.why));
+        return Decision::wait(why, starting.requeue);
     }
     grant_recovery(observed, (ordinal, pod), report, data)
 }
@@ -400,35 +364,32 @@ fn grant_recovery(
         pod_uid: pod.uid.clone(),
         grant,
     };
-    let why = failed::tell(observed, ordinal, report).unwrap_or_else(|| {
-        let (term, index) = (data.term, data.index);
-        format!("{name} starts a new cluster from its data: term {term}, index {index}")
+    let why = failed::tell(observed, ordinal, report).unwrap_or(Chosen::Grants {
+        member: name,
+        term: data.term,
+        index: data.index,
     });
-    Decision::act(step, Reason::Recovering, why)
+    Decision::act(step, Recovery::Survivor(why))
 }
 
 /// Recorded before the grant, and never changed for another member: it may have started the new cluster since.
 fn choose(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     let chosen = most_advanced(observed, recovery);
     if let Some(longer) = longer_elsewhere(observed, recovery, chosen) {
-        let why = format!(
-            "{} has the latest data of cluster {}, and never ran under this EtcdCluster. Delete the EtcdCluster while spec.storage.claimPolicy.whenDeleted is Retain, and recreate it: it then resumes its volumes as they are",
-            observed.member_name(longer),
-            recovery.cluster_id
-        );
-        return Decision::wait(Reason::QuorumLost, why, LATER);
+        let member = observed.member_name(longer);
+        let why = Quorum::LongerElsewhere(member, recovery.cluster_id.clone());
+        return Decision::wait(why, LATER);
     }
     let claim = chosen.and_then(|ordinal| observed.claims.get(&ordinal));
     let (Some(ordinal), Some(claim)) = (chosen, claim) else {
-        let why = format!(
-            "no volume has data of cluster {} any more: bring one back, from a snapshot of the storage for instance. To begin with an empty cluster, create one under another name; or look at what is left ({}) before you give it up together with the EtcdCluster",
-            recovery.cluster_id,
-            copies(observed)
-        );
-        return Decision::wait(Reason::QuorumLost, why, LATER);
+        let why = Quorum::NoData {
+            cluster: recovery.cluster_id.clone(),
+            claims: copies(observed),
+        };
+        return Decision::wait(why, LATER);
     };
     let member = observed.member_name(ordinal);
-    let why = format!("{member} has the longest log of the remaining members");
+    let why = Recovery::Chosen(member.clone());
     let latched = Latched {
         recovery: Some(RecoveryIntent {
             survivor: Some(Survivor {
@@ -439,7 +400,7 @@ fn choose(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
         }),
         ..observed.cluster.latched.clone()
     };
-    Decision::act(Step::Latch(latched), Reason::Recovering, why)
+    Decision::act(Step::Latch(latched), why)
 }
 
 /// The survivor serves another cluster: from now on that is the cluster.
@@ -458,8 +419,8 @@ pub(super) fn complete(observed: &Observed) -> Option<Decision> {
         bootstrap: None,
         ..observed.cluster.latched.clone().undisturbed()
     };
-    let why = format!("the recovered data is served by cluster {cluster_id:x}");
-    Some(Decision::act(Step::Latch(latched), Reason::Recovering, why))
+    let why = Recovery::Complete(cluster_id);
+    Some(Decision::act(Step::Latch(latched), why))
 }
 
 /// The chosen survivor and the cluster that it serves, if that is not the old one.

@@ -15,7 +15,10 @@ const ENOUGH: u32 = 10;
 
 /// Only where nothing is to be done but to wait; reason and words stay, for nothing else has changed.
 pub(super) fn remind(observed: &Observed, decision: Decision) -> Decision {
-    let untouched = matches!(decision.reason, Reason::Adopting | Reason::DataInconsistent);
+    let untouched = matches!(
+        decision.reason(),
+        Reason::Adopting | Reason::DataInconsistent
+    );
     if decision.step != Step::Wait || untouched {
         return decision;
     }

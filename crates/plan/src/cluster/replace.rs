@@ -2,7 +2,6 @@
 //! removed, its claim and pod go, and a new member takes its place, wherever there is room for it. What is wrong is
 //! recorded before, and nothing is done about a member that is well or may return.
 
-use api::Reason;
 use api::intent::DEFAULT_JOIN_PATIENCE;
 use api::v1alpha1::status::RetireIntent;
 
@@ -13,6 +12,7 @@ use crate::observed::{
     Leaving, MAX_LAG, Member, MemberList, NO_MEMBER, NodeState, Observed, Pod, Process, format_id,
     parse_id, quorum,
 };
+use crate::why::Repair;
 
 pub(super) fn decide(observed: &Observed, list: &MemberList) -> Option<Decision> {
     // First: what is recorded ends before another is recorded; without two members at once there may be no quorum.
@@ -163,8 +163,8 @@ fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
             id: member.id,
             ordinal: leaving.ordinal,
         };
-        let why = format!("{} is replaced: {why}", leaving.intent.member);
-        Some(Decision::act(step, Reason::ReplacingMember, why))
+        let why = Repair::Replacing(leaving.intent.member.clone(), why.clone());
+        Some(Decision::act(step, why))
     });
     observed.first_awake(next)
 }
@@ -199,8 +199,8 @@ fn free(observed: &Observed, leaving: &Leaving<'_>) -> Option<Decision> {
         uid: pod.uid.clone(),
         force,
     };
-    let why = format!("{} was removed: stopping its pod", leaving.intent.member);
-    Some(Decision::act(step, Reason::ReplacingMember, why))
+    let why = Repair::StoppingPod(leaving.intent.member.clone());
+    Some(Decision::act(step, why))
 }
 
 /// A claim without a member: the one that was to join on it, or had it in an incarnation that was given up, cannot start on it.
@@ -222,13 +222,8 @@ fn abandon(observed: &Observed, list: &MemberList) -> Option<Decision> {
             claim_uid: claim.uid.clone(),
             replaced: Some(replaced.clone()),
         };
-        let why = format!("{} gets a new volume: {replaced}", intent.member);
-        Some(record_leaving(
-            observed,
-            intent,
-            Reason::ReplacingMember,
-            why,
-        ))
+        let why = Repair::NewVolume(intent.member.clone(), replaced);
+        Some(record_leaving(observed, intent, why))
     })
 }
 
@@ -274,8 +269,8 @@ fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
                 claim_uid: claim.map(|claim| claim.uid.clone()).unwrap_or_default(),
                 replaced: Some(replaced.clone()),
             };
-            let why = format!("{} will be replaced: {replaced}", intent.member);
-            record_leaving(observed, intent, Reason::ReplacingMember, why)
+            let why = Repair::Recorded(intent.member.clone(), replaced);
+            record_leaving(observed, intent, why)
         })
     })
 }

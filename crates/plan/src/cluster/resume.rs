@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use api::{Reason, Transport};
+use api::Transport;
 use gate::{Action, Grant, Report, State};
 
 use crate::cluster::answers::requeue_by_pod_age;
 use crate::cluster::recover::is_gone_for_good;
 use crate::decision::{Decision, Step};
 use crate::observed::{Latched, Observed, Pod, parse_id};
+use crate::why::{Found, Resume};
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     if observed.cluster.latched.cluster_id.is_some() {
@@ -45,15 +46,8 @@ fn kept_ordinals(observed: &Observed) -> Vec<u32> {
 fn silent(observed: &Observed, kept: &[u32]) -> Option<Decision> {
     let held = |ordinal: &&u32| observed.pods.get(ordinal).and_then(Pod::held).is_none();
     let ordinal = *kept.iter().find(held)?;
-    let why = format!(
-        "waiting for {} to report the data on its volume, which existed before this EtcdCluster",
-        observed.member_name(ordinal)
-    );
-    Some(Decision::wait(
-        Reason::Resuming,
-        why,
-        requeue_by_pod_age(observed, ordinal),
-    ))
+    let why = Resume::Unreported(observed.member_name(ordinal));
+    Some(Decision::wait(why, requeue_by_pod_age(observed, ordinal)))
 }
 
 /// The clusters whose data can be taken over as it is.
@@ -106,19 +100,14 @@ fn settle_transport(observed: &Observed, kept: &[u32]) -> Option<Decision> {
             transport: Some(was),
             ..observed.cluster.latched.clone()
         };
-        let how = if was.is_plain() { "plaintext" } else { "TLS" };
-        let why = format!(
-            "the retained data was last run with {how}, and starts with that again ({was})"
-        );
-        Decision::act(Step::Latch(latched), Reason::Resuming, why)
+        Decision::act(Step::Latch(latched), Resume::LastRunOn(was))
     })
 }
 
 /// Nothing of etcd runs in a pod that waits, so that the version can still be set.
 fn unreadable(observed: &Observed, kept: &[u32]) -> Option<Decision> {
     let why = observed.why_unreadable(kept)?;
-    let why = format!("{why}. Nothing is deleted or started until then");
-    Some(Decision::refuse(Reason::VolumeRejected, why))
+    Some(Decision::refuse(Resume::Unreadable(why)))
 }
 
 fn latch(observed: &Observed, cluster_id: u64) -> Decision {
@@ -126,23 +115,16 @@ fn latch(observed: &Observed, cluster_id: u64) -> Decision {
     latched.cluster_id = Some(cluster_id);
     latched.transport = Some(observed.transport());
     latched.resumed = true;
-    let why = format!("resuming the retained data of cluster {cluster_id:x}");
-    Decision::act(Step::Latch(latched), Reason::Resuming, why)
+    Decision::act(Step::Latch(latched), Resume::Cluster(cluster_id))
 }
 
-/// What is on a volume, in a few words.
-fn found(observed: &Observed, kept: &[u32]) -> String {
-    let found = reports(observed, kept).map(|(ordinal, report)| {
-        let name = api::names::claim(&observed.cluster.name, ordinal);
-        match &report.data {
-            Some(data) => format!(
-                "{name} has member {} of cluster {}, term {}, index {} ({})",
-                data.member_id, data.cluster_id, data.term, data.index, report.detail
-            ),
-            None => format!("{name}: {}", report.detail),
-        }
+/// What is on the volumes.
+fn found(observed: &Observed, kept: &[u32]) -> Vec<Found> {
+    let found = reports(observed, kept).map(|(ordinal, report)| Found {
+        claim: api::names::claim(&observed.cluster.name, ordinal),
+        report: report.clone(),
     });
-    found.collect::<Vec<_>>().join("; ")
+    found.collect()
 }
 
 /// Data that a fence holds back, and nothing of what was made of it: quorum was being recovered when the status was
@@ -156,11 +138,8 @@ fn fenced(observed: &Observed, kept: &[u32]) -> Option<Decision> {
     if let [lost] = distinct(held_back).as_slice() {
         return Some(go_on_recovering(observed, *lost));
     }
-    let why = format!(
-        "the retained volumes have data that cannot be started: {}. Nothing is deleted, and no new cluster is bootstrapped. Restore a readable volume, for instance from a volume snapshot; or keep these claims and create the EtcdCluster under another name",
-        found(observed, kept)
-    );
-    Some(Decision::refuse(Reason::VolumeRejected, why))
+    let why = Resume::NotStartable(found(observed, kept));
+    Some(Decision::refuse(why))
 }
 
 /// No volume that is held back is used while another may have gone on already.
@@ -171,26 +150,20 @@ fn go_on_recovering(observed: &Observed, lost: u64) -> Decision {
         let heard = pod.is_some_and(|pod| pod.held().is_some() && !pod.is_granted());
         !heard && !is_gone_for_good(observed, *ordinal)
     });
-    let what = format!(
-        "the volumes have fenced data of cluster {lost:x}: its quorum was being recovered when the status was lost"
-    );
+
     if let Some(ordinal) = unheard {
         let name = observed.member_name(ordinal);
-        let why = format!("{what}; waiting for {name} to report the data on its volume");
-        return Decision::wait(Reason::Resuming, why, requeue_by_pod_age(observed, ordinal));
+        let why = Resume::WasRecoveringUnreported(lost, name);
+        return Decision::wait(why, requeue_by_pod_age(observed, ordinal));
     }
     let mut latched = observed.cluster.latched.clone();
     latched.cluster_id = Some(lost);
     latched.transport = Some(observed.transport());
-    Decision::act(Step::Latch(latched), Reason::Resuming, what)
+    Decision::act(Step::Latch(latched), Resume::WasRecovering(lost))
 }
 
 fn refuse_several(observed: &Observed, kept: &[u32]) -> Decision {
-    let why = format!(
-        "the volumes have data of several clusters: {}. Nothing is deleted or started. Give the EtcdCluster another name, or bind the volumes that do not belong here to claims of another name",
-        found(observed, kept)
-    );
-    Decision::refuse(Reason::VolumeRejected, why)
+    Decision::refuse(Resume::SeveralClusters(found(observed, kept)))
 }
 
 /// Every member of the cluster that was taken over may start, in any order: their data is theirs. So may one whose
@@ -227,16 +200,13 @@ fn grant(observed: &Observed) -> Option<Decision> {
                     cluster_id: data.cluster_id.clone(),
                 },
             };
-            let why = format!(
-                "{} resumes on its retained data",
-                observed.member_name(*ordinal)
-            );
+            let why = Resume::Member(observed.member_name(*ordinal));
             let step = Step::Grant {
                 ordinal: *ordinal,
                 pod_uid: pod.uid.clone(),
                 grant,
             };
-            Decision::act(step, Reason::Resuming, why)
+            Decision::act(step, why)
         })
     });
     // One that cannot be written holds up neither the others nor any rule below.

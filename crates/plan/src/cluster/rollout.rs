@@ -14,11 +14,12 @@ mod spare;
 mod stage;
 mod trial;
 
+use api::EtcdVersion;
 use api::v1alpha1::status::TrialIntent;
-use api::{EtcdVersion, Reason};
 
 use crate::decision::{Decision, SETTLED, Step};
 use crate::observed::{Latched, MemberList, Observed, Pod, Proven};
+use crate::why::Rollout as Why;
 
 use answer::{answer, stays_called_off};
 pub(super) use revive::revive;
@@ -45,7 +46,7 @@ pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> 
 /// Says that what is asked for was called off, once nothing else is to be done.
 pub(super) fn called_off(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let why = complaint(observed)?;
-    Some(Decision::wait(Reason::RolloutHalted, why, SETTLED))
+    Some(Decision::wait(why, SETTLED))
 }
 
 /// Another template is asked for by now: should the former one be asked for again, it is tried again.
@@ -61,13 +62,12 @@ pub(super) fn forget(observed: &Observed, _: &MemberList) -> Option<Decision> {
             called_off: None,
             ..latched.clone()
         };
-        let why = "the template from which no pod could be created is not asked for any more";
-        Decision::act(Step::Latch(latched), Reason::RollingOut, why)
+        Decision::act(Step::Latch(latched), Why::CallOffForgotten)
     })
 }
 
 /// The same for the condition, whatever else is done.
-pub(crate) fn complaint(observed: &Observed) -> Option<String> {
+pub(crate) fn complaint(observed: &Observed) -> Option<Why> {
     let (proven, target) = observed.goal()?;
     let stays = proven.template != target && observed.is_called_off(target);
     stays.then(|| stays_called_off(observed))

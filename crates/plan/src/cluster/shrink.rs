@@ -1,15 +1,16 @@
 //! Fewer members: from the top, one at a time, leadership first, then the member, then its claim and pod. What is
 //! about to leave is recorded before, so that a claim is deleted only if its member was removed for it.
 
+use api::names;
 use api::v1alpha1::status::RetireIntent;
-use api::{Reason, names};
 
 use crate::cluster::answers::{record_leaving, requeue_by_pod_age, starting};
 use crate::cluster::{claims, replace};
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{
-    Leaving, Member, MemberList, NO_MEMBER, Observed, describe, format_id, parse_id, quorum,
+    Leaving, Member, MemberList, NO_MEMBER, Observed, format_id, parse_id, quorum,
 };
+use crate::why::Leave;
 
 /// Seconds in which a pod that is to run finds a node.
 const SCHEDULED_WITHIN: i64 = 60;
@@ -31,12 +32,8 @@ pub(super) fn forget(observed: &Observed, list: &MemberList) -> Option<Decision>
     })?;
     let mut latched = observed.cluster.latched.clone();
     latched.retiring.retain(|intent| intent != stale.intent);
-    let why = format!("{} is no longer leaving", stale.intent.member);
-    Some(Decision::act(
-        Step::Latch(latched),
-        Reason::RemovingMember,
-        why,
-    ))
+    let why = Leave::Forgotten(stale.intent.member.clone());
+    Some(Decision::act(Step::Latch(latched), why))
 }
 
 /// Another member serves on the volume that was kept.
@@ -60,11 +57,8 @@ pub(super) fn tell_removed(observed: &Observed, _: &MemberList) -> Option<Decisi
                 uid: pod.uid.clone(),
                 members: vec![id],
             };
-            let why = format!(
-                "the retained volume of {} has the data of a member that was removed",
-                leaving.intent.member
-            );
-            Decision::act(step, Reason::AddingMember, why)
+            let why = Leave::RetainedInUse(leaving.intent.member.clone());
+            Decision::act(step, why)
         })
     });
     observed.first_awake(told)
@@ -80,11 +74,8 @@ pub(super) fn tell_vanished(observed: &Observed, _: &MemberList) -> Option<Decis
             uid: pod.uid.clone(),
             members: vec![id],
         };
-        let why = format!(
-            "{} ({id:x}) was removed from etcd, but not by the operator; it joins again as a new member",
-            observed.member_name(ordinal)
-        );
-        Decision::act(step, Reason::ReplacingMember, why)
+        let why = Leave::Vanished(observed.member_name(ordinal), id);
+        Decision::act(step, why)
     }))
 }
 
@@ -104,13 +95,12 @@ pub(super) fn delete_claim(observed: &Observed, list: &MemberList) -> Option<Dec
                 uid: claim.uid.clone(),
             };
             let why = match leaving.intent.member_id.as_str() {
-                NO_MEMBER => format!(
-                    "no member uses {}: deleting it",
-                    names::claim(&observed.cluster.name, leaving.ordinal)
-                ),
-                _left => format!("{} was removed: deleting its claim", leaving.intent.member),
+                NO_MEMBER => {
+                    Leave::DeletingUnused(names::claim(&observed.cluster.name, leaving.ordinal))
+                }
+                _left => Leave::DeletingClaim(leaving.intent.member.clone()),
             };
-            Decision::act(step, Reason::RemovingMember, why)
+            Decision::act(step, why)
         })
     });
     observed.first_awake(deleted)
@@ -122,13 +112,10 @@ pub(super) fn departing(observed: &Observed, _: &MemberList) -> Option<Decision>
     let last = leaving.find(|leaving| observed.goes(leaving))?;
     let claim = names::claim(&observed.cluster.name, last.ordinal);
     let why = match last.intent.member_id.as_str() {
-        NO_MEMBER => format!("no member uses {claim}, which is being deleted"),
-        _left => format!(
-            "{} was removed, and {claim} is terminating",
-            last.intent.member
-        ),
+        NO_MEMBER => Leave::UnusedTerminating(claim),
+        _left => Leave::ClaimTerminating(last.intent.member.clone(), claim),
     };
-    Some(Decision::wait(Reason::RemovingMember, why, LATER))
+    Some(Decision::wait(why, LATER))
 }
 
 /// The member with the highest ordinal that is not asked for any more leaves next; one that is dead before it.
@@ -158,10 +145,7 @@ pub(super) fn retire(observed: &Observed, list: &MemberList) -> Option<Decision>
     }
     let name = observed.member_name(ordinal);
     if let Some(dark) = unhealthy_survivor(observed, list, (size, member)) {
-        let why = format!(
-            "{name} is not removed while {dark} is not healthy: a smaller cluster would tolerate fewer failures"
-        );
-        return Some(Decision::wait(Reason::ChangeRefused, why, LATER));
+        return Some(Decision::wait(Leave::OtherUnhealthy(name, dark), LATER));
     }
     Some(latch(observed, ordinal, member).unwrap_or_else(|| leave(observed, list, ordinal, member)))
 }
@@ -213,16 +197,13 @@ pub(super) fn staying(observed: &Observed, list: &MemberList) -> Option<Decision
         is_needed(observed, list, (size, ordinal, voter)).then_some(ordinal)
     })?;
     let missing = missing(observed, size).find(|ordinal| is_coming(observed, *ordinal))?;
-    let pod = observed.pods.get(&missing);
-    let why = format!(
-        "{} is not removed before {} has joined, because fewer voters would tolerate fewer failures; {} {}",
-        observed.member_name(stays),
-        observed.member_name(missing),
-        observed.member_name(missing),
-        pod.map_or_else(|| "has no pod".to_owned(), describe)
-    );
+    let why = Leave::Needed {
+        member: observed.member_name(stays),
+        missing: observed.member_name(missing),
+        doing: observed.doing(missing),
+    };
     let requeue = requeue_by_pod_age(observed, missing).min(LATER);
-    Some(Decision::wait(Reason::RemovingMember, why, requeue))
+    Some(Decision::wait(why, requeue))
 }
 
 /// A voter that would remain and is not healthy, or is about to be away: with the claim of the member that leaves may
@@ -275,13 +256,8 @@ fn latch(observed: &Observed, ordinal: u32, member: &Member) -> Option<Decision>
     if observed.cluster.latched.retiring.contains(&intent) {
         return None;
     }
-    let why = format!("{} will be removed", intent.member);
-    Some(record_leaving(
-        observed,
-        intent,
-        Reason::RemovingMember,
-        why,
-    ))
+    let why = Leave::Recorded(intent.member.clone());
+    Some(record_leaving(observed, intent, why))
 }
 
 /// Leadership first: a leader transfers it to the most advanced of those that stay.
@@ -303,18 +279,15 @@ fn leave(observed: &Observed, list: &MemberList, ordinal: u32, member: &Member) 
                 to: transferee.id,
                 ordinal,
             };
-            let why = format!(
-                "{name} is the leader and will be removed: transferring leadership to {}",
-                transferee.name
-            );
-            Decision::act(step, Reason::RemovingMember, why)
+            let why = Leave::HandsOver(name, transferee.name.clone());
+            Decision::act(step, why)
         }
         _other => {
             let step = Step::RetireMember {
                 id: member.id,
                 ordinal,
             };
-            Decision::act(step, Reason::RemovingMember, format!("{name} leaves"))
+            Decision::act(step, Leave::Removing(name))
         }
     }
 }

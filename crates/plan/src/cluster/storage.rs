@@ -2,20 +2,30 @@
 //! etcd's quota, once every volume has grown. A claim that grows disturbs nothing and may be the cure for a full disk, so
 //! that it waits for nothing; the rest waits until every member is well.
 
-use api::Reason;
-
+use crate::admit;
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Claim, Latched, MemberList, Observed};
+use crate::why::{Small, Volumes};
 
 /// Where a decision would be to wait, or to leave it to a person, claims are asked to grow first: what is waited for may
 /// be a member without room on its disk. Nothing else is held up if the API server refuses it.
 pub(super) fn grow_meanwhile(observed: &Observed, decision: Decision) -> Decision {
-    let reason = match &decision.step {
-        Step::Wait => decision.reason,
-        Step::Refuse => Reason::ExpandingVolumes,
+    let waits = match &decision.step {
+        Step::Wait => true,
+        Step::Refuse => false,
         _acts => return decision,
     };
-    growth(observed).map_or(decision, |growth| Decision { reason, ..growth })
+    match growth(observed) {
+        Some(growth) if waits => {
+            let why = Volumes::Meanwhile {
+                growth: Box::new(growth.why),
+                wait: Box::new(decision.why),
+            };
+            Decision::act(growth.step, why)
+        }
+        Some(growth) => growth,
+        None => decision,
+    }
 }
 
 /// The next claim that is smaller than is asked for and can grow, whether or not a member answers.
@@ -69,9 +79,8 @@ fn recreate(observed: &Observed, wanted: u64) -> Option<Decision> {
         return None;
     }
     let uid = observed.objects.set_uid.clone()?;
-    let why = "the StatefulSet is recreated with larger claim templates; its pods keep running";
     let step = Step::OrphanPods { uid };
-    Some(Decision::act(step, Reason::ExpandingVolumes, why))
+    Some(Decision::act(step, Volumes::RecreatesSet))
 }
 
 /// The claims of members, by ordinal.
@@ -93,14 +102,14 @@ fn follow(observed: &Observed, list: &MemberList, wanted: u64) -> Option<Decisio
     if let Some((ordinal, claim)) = growing {
         let small = |claim: &Claim| claim.capacity.is_some_and(|size| size < wanted);
         let (all, left) = (claims().count(), claims().filter(|(_, c)| small(c)).count());
-        let why = format!(
-            "{} of {all} volumes have {}: waiting for {}, which has {}",
-            all.saturating_sub(left),
-            human(wanted),
-            api::names::claim(&observed.cluster.name, ordinal),
-            human(claim.capacity.unwrap_or_default())
-        );
-        return Some(Decision::wait(Reason::ExpandingVolumes, why, LATER));
+        let why = Volumes::Growing {
+            done: all.saturating_sub(left),
+            all,
+            wanted,
+            claim: api::names::claim(&observed.cluster.name, ordinal),
+            has: claim.capacity.unwrap_or_default(),
+        };
+        return Some(Decision::wait(why, LATER));
     }
     let reached = observed.cluster.latched.storage.unwrap_or(0);
     (reached < wanted).then(|| {
@@ -108,21 +117,8 @@ fn follow(observed: &Observed, list: &MemberList, wanted: u64) -> Option<Decisio
             storage: Some(wanted),
             ..observed.cluster.latched.clone()
         };
-        let why = format!("every volume has {}", human(wanted));
-        Decision::act(Step::Latch(latched), Reason::ExpandingVolumes, why)
+        Decision::act(Step::Latch(latched), Volumes::Grown(wanted))
     })
-}
-
-/// A size as people write it.
-fn human(bytes: u64) -> String {
-    let whole = [(1_u64 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi")];
-    let unit = whole
-        .into_iter()
-        .find(|(unit, _)| bytes.is_multiple_of(*unit) && bytes > 0);
-    unit.map_or_else(
-        || format!("{bytes} bytes"),
-        |(unit, name)| format!("{}{name}", bytes / unit),
-    )
 }
 
 fn expand(observed: &Observed, ordinal: u32, claim: &Claim) -> Decision {
@@ -133,28 +129,21 @@ fn expand(observed: &Observed, ordinal: u32, claim: &Claim) -> Decision {
         .as_ref()
         .map(|target| target.intent.storage.size.to_string());
     let size = size.unwrap_or_default();
-    let class = claim.class.as_deref().unwrap_or("the default class");
-    match claim.expandable {
-        Some(true) => {
-            let why = format!("expanding {name} to {size}");
+    let small = Small {
+        claim: name.clone(),
+        class: claim.class.clone(),
+        size: size.clone(),
+    };
+    match admit::growth(small, claim.expandable) {
+        Ok(()) => {
+            let why = Volumes::Expanding(name, size.clone());
             let step = Step::ExpandClaim {
                 ordinal,
                 uid: claim.uid.clone(),
                 size,
             };
-            Decision::act(step, Reason::ExpandingVolumes, why)
+            Decision::act(step, why)
         }
-        Some(false) => {
-            let why = format!(
-                "spec.storage.size is {size}, but {class}, the StorageClass of {name}, does not allow volume expansion: set allowVolumeExpansion: true there, or revert the change"
-            );
-            Decision::refuse(Reason::ChangeRefused, why)
-        }
-        None => {
-            let why = format!(
-                "spec.storage.size is {size}, but {class}, the StorageClass of {name}, does not exist, so it is not known whether it allows volume expansion: recreate it, or revert the change"
-            );
-            Decision::refuse(Reason::ChangeRefused, why)
-        }
+        Err(why) => Decision::refuse(why),
     }
 }

@@ -9,10 +9,9 @@ mod upgrade;
 
 use std::cmp::Ordering;
 
-use api::Reason;
-
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Disturbance, Latched, Member, MemberList, Observed, Proven};
+use crate::why::{Formats, Release};
 
 pub(super) use downgrade::other_than;
 use serving::say;
@@ -88,83 +87,60 @@ pub(super) fn answer(observed: &Observed, list: &MemberList, stage: Stage<'_>) -
     match stage {
         Stage::Snapshots(Snapshots::NotNeeded) => {
             let latched = latched.clone().undisturbed();
-            let why = "no snapshots are needed any more: the upgrade to 3.7 was reverted";
-            Decision::act(Step::Latch(latched), Reason::RollingOut, why)
+            Decision::act(Step::Latch(latched), Release::SnapshotsNotNeeded)
         }
         Stage::Snapshots(Snapshots::Due) => {
             let begun = latched.clone().with_disturbance(Disturbance::RenewLogs);
-            Decision::act(Step::Latch(begun), Reason::RollingOut, SNAPSHOTS_FIRST)
+            Decision::act(Step::Latch(begun), Release::SnapshotsFirst)
         }
         Stage::Snapshots(Snapshots::Recorded) => {
             let step = Step::Downgrade { to: Some(5) };
-            Decision::act(step, Reason::RollingOut, SNAPSHOTS_FIRST)
+            Decision::act(step, Release::SnapshotsFirst)
         }
-        Stage::Snapshots(Snapshots::Awaited) => {
-            let why = "waiting until every member has a snapshot that 3.7 can start from";
-            Decision::wait(Reason::RollingOut, why, LATER)
-        }
+        Stage::Snapshots(Snapshots::Awaited) => Decision::wait(Release::SnapshotsAwaited, LATER),
         Stage::Snapshots(Snapshots::Taken) => {
             let renewed = Latched {
                 log_line: Some(6),
                 ..latched.clone().undisturbed()
             };
-            let why = "every member has a snapshot that 3.7 can start from";
-            Decision::act(Step::Latch(renewed), Reason::RollingOut, why)
+            Decision::act(Step::Latch(renewed), Release::SnapshotsTaken)
         }
         Stage::OtherDowngrade { to } => {
-            let why = format!("the downgrade to 3.{to} was reverted");
-            Decision::act(Step::Downgrade { to: None }, Reason::Downgrading, why)
+            Decision::act(Step::Downgrade { to: None }, Release::DowngradeReverted(to))
         }
         Stage::DataNotUpgraded { minor, late } => {
-            let why = format_of(observed, list, minor, &late);
-            Decision::wait(Reason::RollingOut, why, LATER)
+            let formats = formats(observed, list, &late);
+            Decision::wait(Release::NotUpgraded(minor, formats), LATER)
         }
-        Stage::UpgradeNotFinished { to } => {
-            let why = format!(
-                "waiting until etcd has finished the upgrade; then it prepares its data for 3.{to}"
-            );
-            Decision::wait(Reason::Downgrading, why, LATER)
-        }
+        Stage::UpgradeNotFinished { to } => Decision::wait(Release::UpgradeNotFinished(to), LATER),
         Stage::MemberNotFit { to, member } => {
-            let why = format!(
-                "etcd prepares its data for 3.{to} once every member is healthy: waiting for {}",
-                say(observed, member)
-            );
-            Decision::wait(Reason::Downgrading, why, LATER)
+            Decision::wait(Release::NotFit(to, say(observed, member)), LATER)
         }
         Stage::DowngradeDue { to } => {
-            let why = format!("enabling the downgrade to 3.{to} in etcd");
-            Decision::act(Step::Downgrade { to: Some(to) }, Reason::Downgrading, why)
+            let step = Step::Downgrade { to: Some(to) };
+            Decision::act(step, Release::Enabling(to))
         }
         Stage::DowngradeEnabled { to, late } => {
-            let why = format_of(observed, list, to, &late);
-            Decision::wait(Reason::Downgrading, why, LATER)
+            let formats = formats(observed, list, &late);
+            Decision::wait(Release::Preparing(to, formats), LATER)
         }
     }
 }
 
-const SNAPSHOTS_FIRST: &str =
-    "every member writes a snapshot first: 3.7 cannot read log entries of 3.5";
-
-/// Whose data has the format of a minor version, and which members are waited for.
-fn format_of(observed: &Observed, list: &MemberList, minor: u8, late: &[&Member]) -> String {
-    let all = list.members.len();
-    let done = all.saturating_sub(late.len());
-    let names: Vec<String> = late.iter().map(|member| say(observed, member)).collect();
-    format!(
-        "the data of {done} of {all} members has the format of 3.{minor}: waiting for {}",
-        names.join("; ")
-    )
+/// Which members are waited for, of how many.
+fn formats(observed: &Observed, list: &MemberList, late: &[&Member]) -> Formats {
+    let late = late.iter().map(|member| say(observed, member));
+    Formats {
+        all: list.members.len(),
+        late: late.collect(),
+    }
 }
 
 /// The release that the spec asks for cannot be reached from the one that runs, or the spec makes no sense.
 pub(super) fn refused(observed: &Observed, _: &MemberList) -> Option<Decision> {
     let target = observed.cluster.target.as_ref()?;
-    let reason = match target.invalid {
-        Some(_) => Reason::InvalidSpec,
-        None => Reason::ChangeRefused,
-    };
-    Some(Decision::refuse(reason, target.refused.clone()?))
+
+    Some(Decision::refuse(Release::Refused(target.refused.clone()?)))
 }
 
 /// No member joins while snapshots are taken: etcd lets in no member that is newer than the minor version that it goes down

@@ -1,29 +1,21 @@
 //! Nothing can be done, and the cluster is not as asked for: which member or pod is waited for, and what it does.
 
-use api::Reason;
-
 use crate::cluster::answers::requeue_by_pod_age;
 use crate::decision::{Decision, LATER, SETTLED};
-use crate::observed::{MemberList, Observed, describe, parse_id};
+use crate::observed::{MemberList, Observed, parse_id};
+use crate::why::Incomplete;
 
 /// No member could give a confirmed member list: nothing is known, so nothing is done.
 pub(super) fn unreachable(observed: &Observed) -> Decision {
-    let states: Vec<String> = observed
-        .pods
-        .iter()
-        .map(|(ordinal, pod)| format!("{} {}", observed.member_name(*ordinal), describe(pod)))
-        .collect();
-    let why = if states.is_empty() {
-        "no pod exists yet".to_owned()
-    } else {
-        format!("no quorum responds: {}", states.join(", "))
-    };
+    let pods = observed.pods.keys();
+    let pods = pods.map(|n| (observed.member_name(*n), observed.doing(*n)));
+    let why = Incomplete::NoQuorum(pods.collect());
     let soonest = observed
         .pods
         .keys()
         .map(|ordinal| requeue_by_pod_age(observed, *ordinal))
         .min();
-    Decision::wait(Reason::EtcdUnreachable, why, soonest.unwrap_or(SETTLED))
+    Decision::wait(why, soonest.unwrap_or(SETTLED))
 }
 
 /// Not converged, and no action is possible: report what is waited for.
@@ -41,26 +33,22 @@ pub(super) fn incomplete(observed: &Observed, list: &MemberList) -> Option<Decis
             && observed.is_healthy(member)
         {
             // It still answers, but it is about to go.
-            return pod.filter(|pod| pod.terminating).map(|_| {
-                let why = format!("{name} serves, but its pod is being deleted");
-                Decision::wait(Reason::MemberUnhealthy, why, LATER)
-            });
+            let going = pod.filter(|pod| pod.terminating);
+            return going.map(|_| Decision::wait(Incomplete::PodDeleted(name), LATER));
         }
         if let Some(held) = left_behind(observed, list, ordinal) {
             return Some(held);
         }
-        let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
-        let reason = match (member, pod) {
-            (Some(member), _) if !member.learner => Reason::MemberUnhealthy,
-            (Some(_), _) => Reason::StartingMember,
-            (None, Some(_)) if observed.needs_new_member(ordinal).is_some() => Reason::AddingMember,
-            (None, _) => Reason::StartingPods,
+        let doing = observed.doing(ordinal);
+        let why = match (member, pod) {
+            (Some(member), _) if !member.learner => Incomplete::Voter(name, doing),
+            (Some(_), _) => Incomplete::Learner(name, doing),
+            (None, Some(_)) if observed.needs_new_member(ordinal).is_some() => {
+                Incomplete::NoMember(name, doing)
+            }
+            (None, _) => Incomplete::Pod(name, doing),
         };
-        Some(Decision::wait(
-            reason,
-            format!("{name} {what}"),
-            requeue_by_pod_age(observed, ordinal),
-        ))
+        Some(Decision::wait(why, requeue_by_pod_age(observed, ordinal)))
     })
 }
 
@@ -73,11 +61,11 @@ fn left_behind(observed: &Observed, list: &MemberList, ordinal: u32) -> Option<D
     let id = parse_id(&data.member_id)?;
     let listed = list.members.iter().any(|member| member.id == id);
     (ours && !listed && observed.member_of(ordinal).is_none()).then(|| {
-        let why = format!(
-            "{} holds data of member {id:x}, which was removed: delete the claim {} and the pod, and it joins again",
-            observed.member_name(ordinal),
-            api::names::claim(&observed.cluster.name, ordinal)
-        );
-        Decision::wait(Reason::VolumeRejected, why, LATER)
+        let why = Incomplete::LeftBehind {
+            member: observed.member_name(ordinal),
+            claim: api::names::claim(&observed.cluster.name, ordinal),
+            id,
+        };
+        Decision::wait(why, LATER)
     })
 }

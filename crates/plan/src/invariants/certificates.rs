@@ -3,9 +3,9 @@
 use api::{Plane, Transport};
 use manifests::Template;
 
-use super::{Violation, ensure, facts};
-use crate::decision::Step;
-use crate::observed::{Issued, Latched, Member, MemberList, Observed, Pod};
+use super::{Violation, auth, ensure, facts};
+use crate::decision::{Issue, Step};
+use crate::observed::{Issued, Latched, Member, MemberList, Observed, Offered, Pod};
 
 /// What a cluster that has formed runs; an earlier release formed plaintext ones only, and recorded nothing.
 fn in_force(latched: &Latched) -> Option<Transport> {
@@ -48,6 +48,7 @@ pub(super) fn check_template(observed: &Observed, template: Template) -> Result<
         Template::Render => ensure(target.runs == runs, Violation::Transport),
         Template::Try => {
             ensure(may_go(latched, runs, to), Violation::Transport)?;
+            auth::check_rung(observed, runs, to)?;
             let first = runs == Transport::default() && to != runs;
             ensure(!first || has_certificates(observed), Violation::Transport)?;
             let held = observed.objects.template.as_ref() == Some(&target.template);
@@ -162,15 +163,16 @@ pub(super) fn check_update(observed: &Observed, step: &Step) -> Result<(), Viola
     )
 }
 
-/// The members have certificates of the authority that there is.
+/// The members have certificates of the authority, and of the source, that there is.
 fn has_certificates(observed: &Observed) -> bool {
     let issued = &observed.certificates;
-    match (&issued.authority, &issued.members) {
-        (Issued::Recorded(ours), Issued::Recorded(theirs)) => {
-            ours.authorities == theirs.authorities
+    is_trusted(observed)
+        && match (&issued.authority, &issued.members) {
+            (Issued::Recorded(ours), Issued::Recorded(theirs)) => {
+                ours.authorities == theirs.authorities
+            }
+            _other => false,
         }
-        _other => false,
-    }
 }
 
 /// A pod starts only if it listens as its member is, or will be, listed.
@@ -220,13 +222,16 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
 }
 
 /// Another authority only where the cluster is stopped, is plaintext, or no pod was granted its start: members read what they trust once,
-/// when they start. Nor are certificates of another authority written under them.
-pub(super) fn check_issue(observed: &Observed, authority: bool) -> Result<(), Violation> {
+/// when they start. Nor are certificates of another authority written under them, from whichever source they come.
+pub(super) fn check_issue(observed: &Observed, issue: Issue) -> Result<(), Violation> {
     let issued = &observed.certificates.authority;
     let latched = &observed.cluster.latched;
     let never = latched.bootstrap.is_none() && latched.cluster_id.is_none();
-    if authority {
-        let none = never || is_stopped(observed) || is_plaintext(observed);
+    let none = never || is_stopped(observed) || is_plaintext(observed);
+    if issue.members {
+        ensure(none || is_trusted(observed), Violation::Transport)?;
+    }
+    if issue.authority {
         let free = matches!(issued, Issued::Missing | Issued::Altered);
         return ensure(none && free, Violation::Transport);
     }
@@ -237,10 +242,21 @@ pub(super) fn check_issue(observed: &Observed, authority: bool) -> Result<(), Vi
         Issued::Recorded(theirs) => theirs.authorities != ours.authorities,
         Issued::Unknown | Issued::Missing | Issued::Foreign | Issued::Altered => false,
     };
-    ensure(
-        !of_another || never || is_stopped(observed) || is_plaintext(observed),
-        Violation::Transport,
-    )
+    ensure(!of_another || none, Violation::Transport)
+}
+
+/// What would be copied now was issued by what the members were told to trust, as far as any Secret of ours still tells.
+fn is_trusted(observed: &Observed) -> bool {
+    let issued = &observed.certificates;
+    let trust = match &issued.offered {
+        Offered::Unusable(_) => return false,
+        Offered::Own => None,
+        Offered::Usable(copied) => Some(&copied.trust),
+    };
+    let recorded = [&issued.members, &issued.clients].map(Issued::record);
+    let mut told = recorded.into_iter().flatten();
+    let first = told.next().map(|it| it.copied.as_ref().map(|it| &it.trust));
+    first.is_none_or(|told| told == trust)
 }
 
 /// Every pod is there and has no certificates, and no template that has some was proven or is tried.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use api::Transport;
-use api::certificates::Record;
+use api::certificates::{Copied, Record};
 use jiff::Timestamp;
 
 use super::Observed;
@@ -23,9 +23,42 @@ pub struct Certificates {
     pub asked_of_members: String,
     /// The same of the certificate for clients.
     pub asked_of_clients: String,
+    /// What another source has for the members.
+    pub offered: Offered,
+}
+
+/// What another source than the operator has for the members, as it was last read and checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Offered {
+    /// The operator issues them itself.
+    #[default]
+    Own,
+    /// It has nothing that can be used: which Secret, which key, and why.
+    Unusable(String),
+    /// It was checked, and can be used.
+    Usable(Copied),
 }
 
 impl Certificates {
+    /// The certificates of members can be had.
+    pub(crate) fn can_be_had(&self) -> bool {
+        !matches!(self.offered, Offered::Unusable(_))
+    }
+
+    /// Members were given certificates of another source, or for other authorities, than there are now.
+    pub(crate) fn are_of_another_source(&self) -> bool {
+        let records = [&self.members, &self.clients].map(Issued::record);
+        let Some(known) = records.into_iter().flatten().next() else {
+            return false;
+        };
+        let trust = known.copied.as_ref().map(|it| &it.trust);
+        match &self.offered {
+            Offered::Own => trust.is_some(),
+            Offered::Unusable(_) => false,
+            Offered::Usable(offered) => trust != Some(&offered.trust),
+        }
+    }
+
     /// All of them are there, and of one authority.
     fn are_complete(&self) -> bool {
         let of = |issued: &Issued| issued.record().map(|it| it.authorities.clone());
@@ -162,7 +195,8 @@ impl Observed {
     pub(crate) fn lacks_certificates(&self) -> bool {
         let issued = &self.certificates;
         let missing = self.has_tls() && issued.members == Issued::Missing;
-        missing || (self.is_first_switch() && !issued.are_complete())
+        let good = issued.are_complete() && issued.can_be_had() && !issued.are_of_another_source();
+        missing || (self.is_first_switch() && !good)
     }
 }
 

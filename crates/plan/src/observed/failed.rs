@@ -10,6 +10,7 @@ use super::refused::shortened;
 use crate::decision::{Decision, Step};
 use crate::observed::{Observed, Pod};
 use crate::status::Outcome;
+use crate::why::Why;
 
 /// A failure is remembered for so long after its step may be tried again, should no rule want it any more.
 const REMEMBERED: SignedDuration = SignedDuration::from_mins(1);
@@ -38,7 +39,7 @@ pub struct FailedStep {
     /// How it went.
     pub vain: Vain,
     /// Why it was to be taken.
-    pub why: String,
+    pub why: Why,
     /// What the API server or etcd said.
     pub words: String,
     /// Generation of the spec for which it was tried: an edit may have mended what made it fail.
@@ -139,6 +140,7 @@ pub fn may_rest(step: &Step) -> bool {
         | Step::Disarm { .. }
         | Step::IssueCertificates(_)
         | Step::RefreshCertificates { .. }
+        | Step::ChangeAuth(_)
         | Step::AddDebugContainer { .. } => true,
     }
 }
@@ -339,6 +341,7 @@ fn exists(observed: &Observed, step: &Step) -> bool {
         | Step::Compact { .. }
         | Step::Defragment { .. }
         | Step::Disarm { .. }
+        | Step::ChangeAuth(_)
         | Step::IssueCertificates(_) => true,
     }
 }

@@ -8,6 +8,7 @@ use jiff::SignedDuration;
 
 use super::{Disturbance, Latched, MemberList, Observed, format_id, parse_id};
 use crate::target::decide_target;
+use crate::why::Unreadable;
 
 /// How far the clock of another operator may run ahead of ours.
 const AHEAD: SignedDuration = SignedDuration::from_mins(10);
@@ -171,7 +172,7 @@ impl Observed {
 
     /// Why the release that the spec asks for may not be started on data that was kept; `None` where it may, or where it
     /// is not known what wrote the data.
-    pub(crate) fn why_unreadable(&self, ordinals: &[u32]) -> Option<String> {
+    pub(crate) fn why_unreadable(&self, ordinals: &[u32]) -> Option<Unreadable> {
         let asked = self.cluster.intent.as_ref().ok()?.version;
         let claims = ordinals.iter().filter_map(|n| self.claims.get(n));
         let written = claims.filter_map(|claim| {
@@ -179,16 +180,11 @@ impl Observed {
             EtcdVersion::parse(version)
         });
         let wrote = written.max()?;
-        let what = format!("the retained volumes have data that etcd v{wrote} wrote");
+
         if asked.minor < wrote.minor {
-            return Some(format!(
-                "{what}, and v{asked} cannot read it: set spec.version to v{wrote}, or to a later release of 3.{}",
-                wrote.minor
-            ));
+            return Some(Unreadable::Newer { wrote, asked });
         }
         let refused = wrote.next_hop(asked, false).err()?;
-        Some(format!(
-            "{what}: {refused}. Set spec.version to v{wrote} first, and upgrade once it runs"
-        ))
+        Some(Unreadable::Older { wrote, refused })
     }
 }

@@ -2,7 +2,7 @@
 
 use manifests::Kind;
 
-use super::Refused;
+use super::{Refused, Wish};
 
 /// The objects that should exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Objects {
     /// Pods of our names that belong to another owner.
     pub foreign: Vec<String>,
     /// Objects that are missing or not as they should be, with what differs, and may be written now.
-    pub drifted: Vec<String>,
+    pub drifted: Vec<Wish>,
     /// Objects that were written in vain.
     pub refused: Vec<Refused>,
     /// Those that differ and may not be tried yet. One predicate for the rule that writes and for what is written.

@@ -3,6 +3,7 @@
 use api::names::{self, Scheme};
 
 use super::{Member, MemberList, Observed};
+use crate::why::Unlisted;
 
 const SCHEMES: [Scheme; 2] = [Scheme::Http, Scheme::Https];
 
@@ -75,7 +76,7 @@ impl Observed {
     }
 
     /// Why members may not go to another rung among themselves yet; `None` where they may, or none is asked for.
-    pub(crate) fn why_unlisted(&self, list: &MemberList) -> Option<String> {
+    pub(crate) fn why_unlisted(&self, list: &MemberList) -> Option<Unlisted> {
         if self.transport().peer == self.runs().peer {
             return None;
         }
@@ -84,14 +85,9 @@ impl Observed {
         if let Some(member) = members.find(|member| schemes_of(member) != wanted) {
             let ordinal = self.ordinal_of(member);
             let name = ordinal.map_or_else(|| member.name.clone(), |n| self.member_name(n));
-            let schemes = describe_schemes(&wanted);
             return Some(match ordinal {
-                Some(_) => {
-                    format!("waiting until {name} is listed for the other members under {schemes}")
-                }
-                None => format!(
-                    "member {name} is not managed by the operator: TLS between members is switched once it is removed, or listed under {schemes}"
-                ),
+                Some(_) => Unlisted::Member(name, wanted),
+                None => Unlisted::Unmanaged(name, wanted),
             });
         }
         // Should the status be lost, they tell how the data finds itself again.
@@ -102,9 +98,7 @@ impl Observed {
             lineage.is_none_or(|lineage| lineage.transport != runs)
         })?;
         let claim = names::claim(&self.cluster.name, *old);
-        Some(format!(
-            "waiting until PersistentVolumeClaim {claim} records how the members speak now"
-        ))
+        Some(Unlisted::Claim(claim))
     }
 
     /// A template may be tried that listens for peers as the target does. Without a list only one that listens as before may.

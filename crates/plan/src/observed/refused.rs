@@ -43,6 +43,15 @@ pub struct Wish {
     pub template: Option<String>,
 }
 
+impl Wish {
+    /// Only how far members have come is to be noted, for pods that are created later. It disturbs no member.
+    fn is_note(&self) -> bool {
+        let field = self.field.as_deref();
+        self.kind == Kind::StatefulSet
+            && field.is_some_and(|field| field.ends_with(gate::FLOORS_ANNOTATION))
+    }
+}
+
 impl fmt::Display for Wish {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {}", self.kind, self.name)?;
@@ -291,7 +300,7 @@ impl Refusals {
             if held {
                 objects.held.push((wish.kind, wish.name));
             } else {
-                objects.drifted.push(wish.to_string());
+                objects.drifted.push(wish);
             }
         }
         objects.refused.extend(self.objects.values().cloned());
@@ -306,6 +315,12 @@ fn asked_for(observed: &Observed) -> Option<String> {
 }
 
 impl Observed {
+    /// All that differs of the objects are notes.
+    pub(crate) fn only_notes(&self) -> bool {
+        let drifted = &self.objects.drifted;
+        !drifted.is_empty() && drifted.iter().all(Wish::is_note)
+    }
+
     /// A write that may not be tried yet.
     pub fn is_held_back(&self, kind: Kind, name: &str) -> bool {
         let mut held = self.objects.held.iter();
@@ -320,7 +335,10 @@ impl Observed {
             && refused.any(|refused| match refused.wish.kind {
                 Kind::PersistentVolumeClaim => refused.wish.name == claim && refused.is_told(),
                 Kind::StatefulSet => refused.is_told(),
-                Kind::ServiceAccount | Kind::Service | Kind::PodDisruptionBudget => false,
+                Kind::ServiceAccount
+                | Kind::Service
+                | Kind::PodDisruptionBudget
+                | Kind::NetworkPolicy => false,
             })
     }
 
@@ -334,7 +352,7 @@ impl Observed {
             let needed = match refused.wish.kind {
                 Kind::StatefulSet | Kind::PersistentVolumeClaim => true,
                 Kind::Service => refused.wish.name == names::peer_service(&self.cluster.name),
-                Kind::ServiceAccount | Kind::PodDisruptionBudget => false,
+                Kind::ServiceAccount | Kind::PodDisruptionBudget | Kind::NetworkPolicy => false,
             };
             needed && refused.answer == Answer::Foreign && refused.retry_at > self.now
         });

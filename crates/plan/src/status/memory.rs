@@ -3,12 +3,13 @@
 
 use api::EtcdVersion;
 use api::v1alpha1::memory::{
-    Admissions, DisturbanceKind, DisturbanceMemory, LineageMemory, Memory, Proof, Tried,
+    Admissions, DisturbanceKind, DisturbanceMemory, LineageMemory, MadeAccounts, Memory, Proof,
+    Tried,
 };
 use api::v1alpha1::status::{KnownVoter, TrialIntent};
 
 use super::voters;
-use crate::observed::{Disturbance, Latched, Proven, format_id, parse_id};
+use crate::observed::{Disturbance, Latched, Made, OPERATOR, Proven, ROOT, format_id, parse_id};
 
 /// No data starts over so often.
 const ABSURD: u64 = 1 << 20;
@@ -52,6 +53,16 @@ pub(super) fn read(memory: &Memory) -> Latched {
         compacted: positive(memory.tried.compacted_revision),
         hung: memory.tried.hung.clone(),
         called_off: memory.tried.called_off.clone(),
+        made: read_made(&memory.accounts),
+    }
+}
+
+/// The users and the role that the operator needs are never its to delete.
+fn read_made(memory: &MadeAccounts) -> Made {
+    let own = |name: &&String| *name != ROOT && *name != OPERATOR;
+    Made {
+        users: memory.users.iter().filter(own).cloned().collect(),
+        roles: memory.roles.iter().filter(own).cloned().collect(),
     }
 }
 
@@ -86,6 +97,10 @@ pub(super) fn write(latched: &Latched, uid: &str) -> Memory {
         },
         leaving: latched.retiring.clone(),
         voters: latched.voters.clone(),
+        accounts: MadeAccounts {
+            users: latched.made.users.iter().cloned().collect(),
+            roles: latched.made.roles.iter().cloned().collect(),
+        },
         proven: Proof {
             template: proven.map(|it| it.template.clone()).unwrap_or_default(),
             version: proven.map(|it| it.version.to_string()),

@@ -4,12 +4,13 @@ use api::Reason;
 use api::conditions::{ConditionType, Verdict};
 use gate::State;
 
-use crate::cluster::{certificates, corrupt, hang, maintain, rollout};
+use crate::cluster::{auth, certificates, corrupt, hang, maintain, rollout};
 use crate::decision::{Decision, Step};
 use crate::observed::{
     Alarm, AlarmKind, MemberList, Observed, Pod, Process, describe, format_id, quorum,
 };
 use crate::status::{Outcome, refusals};
+use crate::why::{Space, Why};
 
 /// A pod that is younger is just starting, in seconds.
 const YOUNG: i64 = 10;
@@ -106,11 +107,15 @@ fn serves(observed: &Observed, list: &MemberList) -> Verdict {
 fn progressing(decision: &Decision, outcome: &Outcome, refusals: &[(Reason, String)]) -> Verdict {
     let (status, reason, mut message) = match (outcome, &decision.step) {
         (Outcome::Failed(what), _) => (true, Reason::StepFailed, what.clone()),
-        (Outcome::NotNow(what), _) => (true, decision.reason, format!("{}: {what}", decision.why)),
-        (Outcome::Done | Outcome::Applied(_), Step::Nothing | Step::Refuse) => {
-            (false, decision.reason, decision.why.clone())
+        (Outcome::NotNow(what), _) => {
+            (true, decision.reason(), format!("{}: {what}", decision.why))
         }
-        (Outcome::Done | Outcome::Applied(_), _) => (true, decision.reason, decision.why.clone()),
+        (Outcome::Done | Outcome::Applied(_), Step::Nothing | Step::Refuse) => {
+            (false, decision.reason(), decision.why.to_string())
+        }
+        (Outcome::Done | Outcome::Applied(_), _) => {
+            (true, decision.reason(), decision.why.to_string())
+        }
     };
     for (_, text) in refusals {
         if !message.contains(text) {
@@ -149,18 +154,19 @@ fn complaints(
     refusals: &[(Reason, String)],
 ) -> Vec<(Reason, String)> {
     let mut all = Vec::new();
-    if is_trouble(decision) {
-        all.push((decision.reason, decision.why.clone()));
+    // That nothing is left to be done about a full database is said along with it.
+    let exhausted = matches!(decision.why, Why::Space(Space::Exhausted(..)));
+    if is_trouble(decision) && !exhausted {
+        all.push((decision.reason(), decision.why.to_string()));
     }
     if let Some(full) = no_space(observed, decision) {
-        all.retain(|(_, known)| *known != full);
         all.push((Reason::NoSpace, full));
     }
     let grown_up = observed.pods.values().any(|pod| is_old(observed, pod));
     // A cluster that is to be taken over and cannot be asked is no better off than one of ours.
-    let silent = decision.reason == Reason::Adopting && decision.step == Step::Wait;
-    if (decision.reason == Reason::EtcdUnreachable || silent) && grown_up {
-        all.push((decision.reason, decision.why.clone()));
+    let silent = decision.reason() == Reason::Adopting && decision.step == Step::Wait;
+    if (decision.reason() == Reason::EtcdUnreachable || silent) && grown_up {
+        all.push((decision.reason(), decision.why.to_string()));
     }
     if grown_up && is_dark_and_paused(observed, decision) {
         let text = "no quorum responds, and nothing is done while reconciliation is paused";
@@ -177,6 +183,7 @@ fn complaints(
     let unsaid = refusals.iter().filter(|(_, text)| !said(text)).cloned();
     all.extend(unsaid.collect::<Vec<_>>());
     all.extend(certificates::complaints(observed));
+    all.extend(auth::complaints(observed));
     all.extend(called_off(observed, decision));
     all.extend(hang::complaints(observed));
     all.extend(corrupt::complaints(observed));
@@ -212,11 +219,11 @@ fn complaints(
 /// A database that is full, and what is done or to be done about it.
 fn no_space(observed: &Observed, decision: &Decision) -> Option<String> {
     let full = maintain::complaint(observed)?;
-    let helped = decision.reason == Reason::NoSpace && decision.step != Step::Refuse;
+    let helped = decision.reason() == Reason::NoSpace && decision.step != Step::Refuse;
     let next = if helped {
         "space is being freed".to_owned()
     } else {
-        maintain::advice(observed)
+        maintain::advice(observed).to_string()
     };
     Some(format!("{full}: {next}"))
 }
@@ -225,23 +232,23 @@ fn no_space(observed: &Observed, decision: &Decision) -> Option<String> {
 fn invalid_spec(observed: &Observed, decision: &Decision) -> Option<(Reason, String)> {
     let target = observed.cluster.target.as_ref()?;
     target.invalid.as_ref()?;
-    let said = decision.reason == Reason::InvalidSpec;
+    let said = decision.reason() == Reason::InvalidSpec;
     target
         .refused
         .clone()
         .filter(|_| !said)
-        .map(|why| (Reason::InvalidSpec, why))
+        .map(|why| (Reason::InvalidSpec, why.to_string()))
 }
 
 /// It is reported whatever else is being done.
 fn called_off(observed: &Observed, decision: &Decision) -> Option<(Reason, String)> {
-    let why = rollout::complaint(observed)?;
-    (decision.why != why).then_some((Reason::RolloutHalted, why))
+    let why = Why::from(rollout::complaint(observed)?);
+    (decision.why != why).then(|| (why.reason(), why.to_string()))
 }
 
 /// What the operator does, or waits for, is itself a sign that something is wrong.
 fn is_trouble(decision: &Decision) -> bool {
-    match decision.reason {
+    match decision.reason() {
         Reason::QuorumLost | Reason::RolloutHalted | Reason::Recovering => true,
         Reason::DataInconsistent if decision.step == Step::Wait => true,
         _other => decision.step == Step::Refuse,
@@ -250,7 +257,7 @@ fn is_trouble(decision: &Decision) -> bool {
 
 fn is_dark_and_paused(observed: &Observed, decision: &Decision) -> bool {
     let formed = observed.cluster.latched.cluster_id.is_some();
-    decision.reason == Reason::Paused && formed && observed.etcd.members.is_none()
+    decision.reason() == Reason::Paused && formed && observed.etcd.members.is_none()
 }
 
 /// Members that were added by other means. They vote, or will, so they can cost the quorum.
@@ -280,7 +287,7 @@ fn complaint_of(observed: &Observed, decision: &Decision, pod: &Pod) -> Option<(
     }
     if let Some(report) = pod.held() {
         let resuming = observed.cluster.latched.cluster_id.is_none()
-            || decision.reason == Reason::Resuming
+            || decision.reason() == Reason::Resuming
             || (observed.cluster.latched.resumed && pod.is_granted());
         let held = match report.state {
             State::Empty => false,
@@ -309,7 +316,7 @@ fn ready(observed: &Observed, decision: &Decision, degraded: &Verdict) -> Verdic
         .as_ref()
         .map_or(0, |intent| intent.size);
     let healthy = observed.healthy_voters();
-    let settled = decision.step == Step::Nothing && decision.reason == Reason::AsExpected;
+    let settled = decision.step == Step::Nothing && decision.reason() == Reason::AsExpected;
     // The operator never waits for the kubelet's word, but clients do: c-client leads to ready pods only.
     let unready = observed
         .pods
@@ -334,7 +341,7 @@ fn ready(observed: &Observed, decision: &Decision, degraded: &Verdict) -> Verdic
         }
         (false, _, _) => {
             let message = format!("{healthy} of {size} members are healthy: {}", decision.why);
-            (false, decision.reason, message)
+            (false, decision.reason(), message)
         }
     };
     verdict(ConditionType::Ready, Some(status), reason, message)

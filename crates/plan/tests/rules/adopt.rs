@@ -36,7 +36,7 @@ fn a_cluster_id_in_the_status_of_the_earlier_operator_does_not_pass_for_ours() {
     let observed = found(3, 3);
     assert_eq!(observed.cluster.latched.cluster_id, Some(CLUSTER));
     let decision = decide(&observed);
-    assert_eq!(decision.reason, Reason::Adopting);
+    assert_eq!(decision.reason(), Reason::Adopting);
     let Step::Latch(latched) = &decision.step else {
         panic!("{decision:?}");
     };
@@ -53,10 +53,10 @@ fn a_cluster_id_in_the_status_of_the_earlier_operator_does_not_pass_for_ours() {
 fn without_a_quorum_nothing_of_it_is_touched_and_that_is_a_complaint() {
     let mut observed = found(3, 3);
     observed.etcd.members = None;
-    observed.objects.drifted = vec!["StatefulSet c".to_owned()];
+    observed.objects.drifted = vec![testkit::scene::wish(manifests::Kind::StatefulSet, "c")];
     let decision = decide(&observed);
     assert_eq!(
-        (&decision.step, decision.reason),
+        (&decision.step, decision.reason()),
         (&Step::Wait, Reason::Adopting)
     );
     let old = api::EtcdClusterStatus::default();

@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use plan::observed::{Process, Refusals, format_id};
 use plan::status::Outcome;
 use plan::target::decide_target;
+use plan::why::Revive;
 use plan::{Decision, Observed, Step, decide};
 use testkit::intent::newest;
 use testkit::scene::{
@@ -57,11 +58,11 @@ fn patience() -> i64 {
 #[test]
 fn a_quorum_lost_without_proof_gets_the_facts_and_the_command_once_patience_is_over() {
     let early = decide(&unproved(Does::Leaderless, patience() - 1));
-    assert_eq!(early.reason, Reason::EtcdUnreachable, "{}", early.why);
-    let Decision {
-        step, reason, why, ..
-    } = decide(&unproved(Does::Leaderless, patience()));
+    assert_eq!(early.reason(), Reason::EtcdUnreachable, "{}", early.why);
+    let Decision { step, why, .. } = decide(&unproved(Does::Leaderless, patience()));
+    let reason = why.reason();
     assert_eq!((step, reason), (Step::Wait, Reason::QuorumLost), "{why}");
+    let why = why.to_string();
     for fact in [
         "db-0 serves without a quorum, at revision",
         "index 50000",
@@ -76,10 +77,12 @@ fn a_quorum_lost_without_proof_gets_the_facts_and_the_command_once_patience_is_o
 
 #[test]
 fn a_survivor_that_restarted_shows_how_far_it_is_known_to_have_come() {
-    let why = decide(&unproved(Does::Starts, patience())).why;
+    let why = decide(&unproved(Does::Starts, patience())).why.to_string();
     let shown = "db-0 is running and waits for a quorum; it had index 40000 or more";
     assert!(why.contains(shown), "{why}");
-    let why = decide(&unproved(Does::Waits(State::RolledBack), patience())).why;
+    let why = decide(&unproved(Does::Waits(State::RolledBack), patience()))
+        .why
+        .to_string();
     assert!(why.contains("db-0 has term 2, index 50000"), "{why}");
 }
 
@@ -90,13 +93,18 @@ fn no_condition_advises_to_give_up_a_quorum_that_is_there() {
     let here = observed.pods[&0].process.clone();
     observed.pods.get_mut(&1).unwrap().process = here;
     let decision = decide(&observed);
-    assert_eq!(decision.reason, Reason::EtcdUnreachable, "{}", decision.why);
+    assert_eq!(
+        decision.reason(),
+        Reason::EtcdUnreachable,
+        "{}",
+        decision.why
+    );
     // A member that follows a leader is not said to be alone.
     let led = decide(&unproved(Does::Serves, patience()));
-    assert_eq!(led.reason, Reason::EtcdUnreachable, "{}", led.why);
+    assert_eq!(led.reason(), Reason::EtcdUnreachable, "{}", led.why);
     // Where no pod reports any data there is nothing to continue with.
     let silent = decide(&unproved(Does::Unknown, patience()));
-    assert_eq!(silent.reason, Reason::EtcdUnreachable, "{}", silent.why);
+    assert_eq!(silent.reason(), Reason::EtcdUnreachable, "{}", silent.why);
 }
 
 type Remedy = (&'static str, fn(&mut Observed));
@@ -426,7 +434,7 @@ fn where_a_condition_names_a_remedy_taking_it_changes_the_decision() {
         let idle = matches!(before.step, Step::Wait | Step::Refuse | Step::Nothing);
         assert!(idle, "{}: {before:?}", case.what);
         assert!(
-            before.why.contains(case.says),
+            before.why.to_string().contains(case.says),
             "{}: {}",
             case.what,
             before.why
@@ -435,7 +443,7 @@ fn where_a_condition_names_a_remedy_taking_it_changes_the_decision() {
             let mut observed = case.observed.clone();
             take(&mut observed);
             let after = decide(&observed);
-            let changed = (&after.step, after.reason) != (&before.step, before.reason);
+            let changed = (&after.step, after.reason()) != (&before.step, before.reason());
             assert!(changed, "{}, {remedy}: still {}", case.what, after.why);
         }
     }
@@ -470,7 +478,8 @@ fn a_pod_that_runs_for_a_moment_is_not_recreated_again_at_once() {
     let down = scene(silent).observed();
     let mut known = Refusals::default();
     let uid = down.pods.get(&0).unwrap().uid.clone();
-    let restart = Decision::act(Step::RestartPod { ordinal: 0, uid }, Reason::RollingOut, "");
+    let step = Step::RestartPod { ordinal: 0, uid };
+    let restart = Decision::act(step, Revive::Follows("db-0".to_owned()));
     for _ in 0..5 {
         known.note_step(&down, &restart, &Outcome::Done);
     }

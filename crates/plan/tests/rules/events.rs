@@ -3,10 +3,11 @@
 
 use api::Reason;
 use api::v1alpha1::status::{EtcdClusterStatus, Phase};
-use gate::{Action, Grant};
+use gate::{Action, Grant, State};
 use plan::events::decide_events;
 use plan::observed::{Latched, Proven};
 use plan::status::{Outcome, decide_status};
+use plan::why::{Repair, Rollout};
 use plan::{Decision, Observed, Step, decide};
 use testkit::Scene;
 use testkit::scene::Slot;
@@ -88,7 +89,7 @@ fn a_rollout_is_an_upgrade_only_if_the_version_is_another() {
             }),
             ..observed.cluster.latched.clone()
         };
-        let decision = Decision::act(Step::Latch(latched), Reason::RollingOut, "done");
+        let decision = Decision::act(Step::Latch(latched), Rollout::Complete(version(now)));
         let events = told(&observed, &decision, Phase::Upgrading, Phase::Upgrading);
         assert_eq!(events, expected, "{before:?} {now}");
     }
@@ -103,7 +104,12 @@ fn a_lost_volume_is_a_recovery() {
         ordinal: 1,
         nonce: "n".into(),
     };
-    let decision = Decision::act(step, Reason::RemovingMember, "it lost its volume");
+    let why = Repair::Lost {
+        member: "db-1".to_owned(),
+        state: State::Empty,
+        id: 1,
+    };
+    let decision = Decision::act(step, why);
     let old = EtcdClusterStatus {
         phase: Some(Phase::Running),
         ..EtcdClusterStatus::default()

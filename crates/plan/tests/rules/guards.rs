@@ -10,6 +10,7 @@ use plan::cluster::first_allowed;
 use plan::invariants::{self, Violation};
 use plan::observed::{Answer, Attempt, FailedStep, Refusals, Vain, Wish, format_id};
 use plan::status::{Outcome, decide_status};
+use plan::why::{Bootstrap, Join, Space};
 use plan::{Decision, Step, decide};
 use testkit::scene::{Alarmed, Begun, Claimed, Dark, Does, Listed, Scene, Slot, UID};
 
@@ -25,7 +26,7 @@ fn what_an_earlier_object_kept_outlives_a_stop() {
     };
     let Decision { step, why, .. } = decide(&scene(Claimed::Kept).observed());
     assert_eq!(step, Step::Nothing, "{why}");
-    assert!(why.contains("retained"), "{why}");
+    assert!(why.to_string().contains("retained"), "{why}");
     let ended = Scene {
         ending: true,
         ..scene(Claimed::Kept)
@@ -100,7 +101,7 @@ fn a_compaction_that_failed_is_told_only_while_space_is_short() {
         observed.failed.push(FailedStep {
             step: Step::Compact { revision: 7 },
             vain: Vain::Rejected,
-            why: "the history cannot be compacted".to_owned(),
+            why: Space::Failed(None).into(),
             words: "no connection could be opened".to_owned(),
             generation: observed.cluster.generation,
             since: observed.now,
@@ -184,7 +185,7 @@ fn no_pod_that_reports_is_excused_when_another_has_to_be_chosen() {
 #[test]
 fn what_is_forbidden_is_told_and_holds_up_nothing() {
     let observed = Scene::formed(3, vec![Slot::voter(); 3]).observed();
-    let act = |step| Decision::act(step, Reason::AddingMember, "a rule that is wrong");
+    let act = |step| Decision::act(step, Join::Adding("db-1".to_owned()));
     // No pod waits there.
     let wrong = || {
         act(Step::AddLearner {
@@ -192,11 +193,11 @@ fn what_is_forbidden_is_told_and_holds_up_nothing() {
             peer_url: observed.peer_url(1),
         })
     };
-    let next = || Decision::wait(Reason::StartingPods, "the next rule", plan::decision::SOON);
+    let next = || Decision::wait(Bootstrap::NoPod, plan::decision::SOON);
     let decision = first_allowed(&observed, [wrong(), next()]).unwrap();
     assert_eq!(
-        (&decision.step, decision.why.as_str()),
-        (&Step::Wait, "the next rule")
+        (&decision.step, &decision.why),
+        (&Step::Wait, &Bootstrap::NoPod.into())
     );
     let forbidden = decision.forbidden.clone().unwrap();
     assert_eq!(
@@ -218,8 +219,8 @@ fn what_is_forbidden_is_told_and_holds_up_nothing() {
     // With nothing else to do it is no settled cluster.
     let decision = first_allowed(&observed, [wrong()]).unwrap();
     assert_eq!(
-        (decision.step, decision.reason),
-        (Step::Wait, Reason::StepFailed)
+        (&decision.step, decision.reason()),
+        (&Step::Wait, Reason::StepFailed)
     );
     assert!(first_allowed(&observed, []).is_none());
 }
@@ -291,7 +292,11 @@ fn a_recovery_hears_every_voter_whatever_the_statefulset_says() {
     observed.pods.clear();
     let decision = decide(&observed);
     assert_eq!(decision.step, Step::Wait);
-    assert!(!decision.why.contains("delete"), "{}", decision.why);
+    assert!(
+        !decision.why.to_string().contains("delete"),
+        "{}",
+        decision.why
+    );
 }
 
 /// Data that etcd 3.6 wrote is taken over by 3.6 or 3.7 only, whichever rule proposes it.
@@ -329,6 +334,12 @@ fn retained_data_is_taken_over_only_by_a_release_that_reads_it() {
         );
         let decision = decide(&observed);
         assert_eq!(matches!(decision.step, Step::Latch(_)), allowed, "{asked}");
-        assert!(allowed || decision.why.contains("set spec.version to v3.6.16"));
+        assert!(
+            allowed
+                || decision
+                    .why
+                    .to_string()
+                    .contains("set spec.version to v3.6.16")
+        );
     }
 }

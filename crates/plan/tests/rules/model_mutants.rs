@@ -2,10 +2,10 @@
 //! are asked each is refused, where they are not the world sees the harm; and one that merely does nothing is found to
 //! keep a cluster down.
 
-use api::Reason;
 use gate::{Action, Grant, State};
 use plan::decision::SOON;
 use plan::observed::NodeState;
+use plan::why::Incomplete;
 use plan::{Decision, Observed, Step, decide};
 use testkit::World;
 use testkit::model::{Edit, Kind, Story, explore};
@@ -114,7 +114,7 @@ fn without(kind: fn(&Step) -> bool, story: &Story) -> String {
     let idle = move |observed: &Observed| {
         let decision = decide(observed);
         if kind(&decision.step) {
-            Decision::wait(Reason::MemberUnhealthy, "it does nothing", SOON)
+            Decision::wait(Incomplete::PodDeleted("db-0".to_owned()), SOON)
         } else {
             decision
         }

@@ -4,11 +4,11 @@
 
 use std::sync::OnceLock;
 
-use api::Reason;
 use gate::{Action, Grant};
 use manifests::Shape;
 use plan::invariants::Violation;
 use plan::observed::{Latched, MemberList, Pod, format_id};
+use plan::why::Object;
 use plan::{Decision, Observed, Step, decide};
 use testkit::mutant::{Caught, Mutant, decide_as};
 use testkit::run::Faults;
@@ -395,7 +395,7 @@ fn granting_an_id_twice_is_refused_and_would_be_amnesia() {
 fn granting_an_id_twice_would_lose_an_acknowledged_write() {
     let wrong = |observed: &Observed| {
         let step = grants_an_id_twice(observed).unwrap_or(Step::Wait);
-        Decision::act(step, Reason::AsExpected, "a mutant")
+        Decision::act(step, Object::Settled(0, ""))
     };
     let mut run = Run::with(settled()[0].clone(), &wrong);
     run.unchecked = true;

@@ -131,7 +131,7 @@ fn a_release_that_was_refused_restarts_nothing_and_makes_no_statefulset_again() 
     observed.objects.kept_template = None;
     observed.pods.get_mut(&2).unwrap().template = "rendered".to_owned();
     let decision = decide(&observed);
-    assert_eq!(decision.reason, Reason::ChangeRefused, "{decision:?}");
+    assert_eq!(decision.reason(), Reason::ChangeRefused, "{decision:?}");
     observed.cluster.latched.proven.as_mut().unwrap().everywhere = false;
     let step = decide(&observed).step;
     assert_eq!(check(&observed, &step), Ok(()), "{step:?}");

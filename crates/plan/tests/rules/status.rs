@@ -11,7 +11,7 @@ use plan::status::{Outcome, decide_status, with_latched};
 use plan::{Decision, Observed, Step, decide};
 use proptest::prelude::*;
 use testkit::Scene;
-use testkit::scene::{Claimed, Does, For, Listed, Slot};
+use testkit::scene::{Claimed, Does, For, Listed, Slot, wish};
 use testkit::strategies;
 use testkit::told::report;
 
@@ -144,6 +144,38 @@ fn a_failed_step_is_quoted() {
         "failed",
         report(&scene.observed(), &failed, Some(Phase::Creating))
     );
+}
+
+#[test]
+fn a_note_for_pods_to_come_leaves_a_cluster_ready_and_another_write_does_not() {
+    let floors = format!(
+        ".spec.template.metadata.annotations.{}",
+        gate::FLOORS_ANNOTATION
+    );
+    for (field, refused, ready) in [
+        (floors.as_str(), false, true),
+        (floors.as_str(), true, false),
+        (".spec.replicas", false, false),
+    ] {
+        let mut observed = three([Slot::voter(); 3]);
+        observed.objects.drifted = vec![Wish {
+            field: Some(field.to_owned()),
+            ..wish(Kind::StatefulSet, "db")
+        }];
+        let answer = if refused {
+            Answer::Refused("quota".to_owned())
+        } else {
+            Answer::Written
+        };
+        let outcome = Outcome::Applied(vec![Attempt {
+            wish: wish(Kind::StatefulSet, "db"),
+            answer,
+            manager: None,
+        }]);
+        let said = report(&observed, &outcome, Some(Phase::Running));
+        let is_ready = said.contains("Ready True") && said.contains("Progressing False");
+        assert_eq!(is_ready, ready, "{field} {refused}: {said}");
+    }
 }
 
 #[test]

@@ -38,5 +38,6 @@ pub(crate) fn kind(step: &Step) -> &'static str {
         Step::Disarm { .. } => "disarm",
         Step::IssueCertificates(_) => "issue",
         Step::RefreshCertificates { .. } => "refresh",
+        Step::ChangeAuth(_) => "auth",
     }
 }

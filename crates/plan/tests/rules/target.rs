@@ -39,7 +39,7 @@ fn proven(runs: &str, everywhere: bool) -> Latched {
 fn outcome(target: &Target) -> Result<String, String> {
     match &target.refused {
         None => Ok(target.intent.version.to_string()),
-        Some(why) => Err(why.clone()),
+        Some(why) => Err(why.to_string()),
     }
 }
 
@@ -84,7 +84,7 @@ fn a_release_that_cannot_be_reached_leaves_everything_as_it_is() {
         ("3.7.3", "3.5.35", "3.6.16"),
     ] {
         let target = decide_target(&asking(asked, false), &proven(runs, true));
-        let why = target.refused.clone().unwrap();
+        let why = target.refused.unwrap().to_string();
         assert!(why.contains(first), "{runs} to {asked}: {why}");
         assert_eq!(target.template, "proven");
         assert_eq!(target.intent.version, version(runs));
@@ -96,7 +96,7 @@ fn a_walk_needs_an_image_that_follows_the_version() {
     let mut pinned = asking("3.7.3", true);
     pinned.image.tag = Some("v3.7.3".to_owned());
     let target = decide_target(&pinned, &proven("3.5.35", true));
-    let why = target.refused.clone().unwrap();
+    let why = target.refused.unwrap().to_string();
     assert!(why.contains("pinned") && why.contains("3.6.16"), "{why}");
     assert_eq!(target.template, "proven");
     // A StatefulSet that has to be rendered gets the release that runs, never the one that was refused.

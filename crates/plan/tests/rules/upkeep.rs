@@ -50,8 +50,12 @@ fn a_member_is_not_defragmented_twice_at_once() {
     for observed in [running.clone(), silent(running, 1)] {
         let decision = decide(&observed);
         assert_eq!(decision.step, Step::Wait, "{decision:?}");
-        assert_eq!(decision.reason, Reason::Defragmenting);
-        assert!(decision.why.contains("db-1"), "{}", decision.why);
+        assert_eq!(decision.reason(), Reason::Defragmenting);
+        assert!(
+            decision.why.to_string().contains("db-1"),
+            "{}",
+            decision.why
+        );
     }
 }
 
@@ -77,14 +81,14 @@ fn the_only_voter_is_not_unreachable_while_it_is_defragmented() {
         member_id: "1".into(),
         index: None,
     }];
-    assert_eq!(decide(&observed).reason, Reason::EtcdUnreachable);
+    assert_eq!(decide(&observed).reason(), Reason::EtcdUnreachable);
     let task = UpkeepTask::Defragment { ordinal: 0 };
     assert_eq!(
-        decide(&with(observed.clone(), task, false)).reason,
+        decide(&with(observed.clone(), task, false)).reason(),
         Reason::Defragmenting
     );
     assert_eq!(
-        decide(&with(observed, task, true)).reason,
+        decide(&with(observed, task, true)).reason(),
         Reason::EtcdUnreachable
     );
 }

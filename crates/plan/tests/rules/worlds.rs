@@ -260,7 +260,7 @@ fn data_of_several_clusters_is_left_to_a_person() {
         world.plant_foreign_claim(1, 0xf002);
         let mut run = Run::new(world);
         let held = |decision: &Decision| {
-            decision.step == Step::Refuse && decision.reason == Reason::VolumeRejected
+            decision.step == Step::Refuse && decision.reason() == Reason::VolumeRejected
         };
         run.settle_as(BOUND, &held).unwrap();
         assert_eq!(run.world.claims[&0].volume.data.unwrap().cluster, 0xf001);

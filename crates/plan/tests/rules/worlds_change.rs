@@ -8,7 +8,7 @@ use testkit::run::{Faults, killed_at_every_write};
 use testkit::story::{BOUND, seeds, settle, settled};
 
 fn is_halted(decision: &Decision) -> bool {
-    decision.reason == Reason::RolloutHalted
+    decision.reason() == Reason::RolloutHalted
 }
 
 /// Every pod was made from what is asked for.

@@ -135,7 +135,7 @@ fn a_recovery_that_begins_during_a_trial_calls_it_off() {
         run.world.approve_recovery();
         // Whatever was recorded, the survivor speaks.
         run.settle_as(BOUND, &|decision: &Decision| {
-            decision.reason == Reason::RolloutHalted
+            decision.reason() == Reason::RolloutHalted
         })
         .unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         assert_eq!(run.world.clusters.len(), 2, "seed {seed}");

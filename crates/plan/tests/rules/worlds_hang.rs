@@ -356,7 +356,7 @@ fn a_halted_rollout_keeps_no_other_member_from_being_restarted() {
         let before = members(&run);
         run.world.bad_edits.insert(1);
         run.world.edit(1);
-        let halted = |decision: &plan::Decision| decision.reason == Reason::RolloutHalted;
+        let halted = |decision: &plan::Decision| decision.reason() == Reason::RolloutHalted;
         run.settle_as(BOUND, &halted).unwrap();
         let tries = run.world.pods.values().position(|pod| pod.template.bad);
         let tries = u32::try_from(tries.unwrap()).unwrap();

@@ -129,12 +129,12 @@ fn a_member_that_never_voted_proves_nothing() {
             seen += 1;
             let observed = slow_start(&look);
             let decision = plan::decide(&observed);
-            assert_ne!(decision.reason, Reason::Recovering, "{}", decision.why);
-            assert_ne!(decision.reason, Reason::QuorumLost, "{}", decision.why);
+            assert_ne!(decision.reason(), Reason::Recovering, "{}", decision.why);
+            assert_ne!(decision.reason(), Reason::QuorumLost, "{}", decision.why);
             // Where the voters were never recorded, it would look like that.
             let mut forgotten = observed;
             forgotten.cluster.latched.voters = Vec::new();
-            assert_eq!(plan::decide(&forgotten).reason, Reason::Recovering);
+            assert_eq!(plan::decide(&forgotten).reason(), Reason::Recovering);
         }
         run.turn();
     }
@@ -311,8 +311,8 @@ fn a_survivor_that_cannot_go_on_is_told_of_tried_again_in_time_and_can_be_given_
             run.world.sleep(1);
             if let Some((_, nonce)) = failed(&run) {
                 attempts.insert(nonce);
-                assert_eq!(decision.reason, Reason::Recovering, "{what}");
-                told.insert(decision.why);
+                assert_eq!(decision.reason(), Reason::Recovering, "{what}");
+                told.insert(decision.why.to_string());
             }
         }
         let seconds = run.world.now.duration_since(begun).as_secs();

@@ -22,7 +22,7 @@ const LONG: i64 = 310;
 /// Everything is done but what cannot be written.
 fn is_all_but(decision: &Decision) -> bool {
     matches!(
-        decision.reason,
+        decision.reason(),
         Reason::WriteRefused | Reason::ForeignObject
     )
 }
@@ -200,7 +200,7 @@ fn a_shrink_that_is_refused_holds_up_no_repair() {
 
 /// Nothing is left to do but what a user must correct.
 fn settle_invalid(run: &mut Run<'_>, what: &str) {
-    let told = |decision: &Decision| decision.reason == Reason::InvalidSpec;
+    let told = |decision: &Decision| decision.reason() == Reason::InvalidSpec;
     if let Err(why) = run.settle_as(BOUND, &told) {
         panic!("{what}: {why}");
     }

@@ -33,7 +33,7 @@ fn nothing_is_called_done_before_the_last_volume_is_gone() {
             let decision = run.turn();
             let left = run.world.claims.len() > 1;
             looks += usize::from(left);
-            let done = decision.reason == Reason::AsExpected;
+            let done = decision.reason() == Reason::AsExpected;
             // What the look saw may have gone since, but never the other way round.
             assert!(!(left && done), "seed {seed}: {decision:?}");
         }

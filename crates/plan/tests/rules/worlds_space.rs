@@ -40,7 +40,7 @@ fn is_roomy(run: &Run<'_>) -> bool {
 }
 
 fn is_full(decision: &Decision) -> bool {
-    (&decision.step, decision.reason) == (&Step::Refuse, Reason::NoSpace)
+    (&decision.step, decision.reason()) == (&Step::Refuse, Reason::NoSpace)
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn without_a_majority_that_agrees_nothing_is_touched() {
             run.world.raise_corrupt(0);
             let claims: Vec<String> = run.world.claims.values().map(|c| c.uid.clone()).collect();
             let refused = |decision: &Decision| {
-                (&decision.step, decision.reason) == (&Step::Refuse, Reason::DataInconsistent)
+                (&decision.step, decision.reason()) == (&Step::Refuse, Reason::DataInconsistent)
             };
             run.settle_as(BOUND, &refused).unwrap();
             run.faults = Faults::ALL;

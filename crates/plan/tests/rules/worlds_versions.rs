@@ -76,8 +76,10 @@ fn an_upgrade_taken_back_at_any_moment_ends_where_it_began() {
 fn a_jump_over_a_minor_version_is_refused_unless_it_may_be_walked() {
     let mut run = settled(3, 5, 1);
     run.world.upgrade(7);
-    run.settle_as(BOUND, &|decision| decision.reason == Reason::ChangeRefused)
-        .unwrap();
+    run.settle_as(BOUND, &|decision| {
+        decision.reason() == Reason::ChangeRefused
+    })
+    .unwrap();
     assert!(run.world.minors().iter().all(|runs| *runs == 5));
     run.world.object.walk = true;
     settle(&mut run, "walking");

@@ -106,8 +106,10 @@ fn volumes_that_cannot_grow_are_refused_and_everything_goes_on() {
     let mut run = settled(3, 6, 1);
     run.world.expandable = false;
     run.world.enlarge(15);
-    run.settle_as(BOUND, &|decision| decision.reason == Reason::ChangeRefused)
-        .unwrap();
+    run.settle_as(BOUND, &|decision| {
+        decision.reason() == Reason::ChangeRefused
+    })
+    .unwrap();
     assert_eq!(run.world.healthy_voters(), 3);
     // A smaller wish is no wish: nothing ever shrinks.
     run.world.enlarge(10);

@@ -90,14 +90,16 @@ fn begin(story: &str, seed: u64) -> World {
 fn careful(observed: &Observed) -> Decision {
     let decision = plan::decide(observed);
     let destroys = ["delete the claims", "and its claims", "delete the volume"];
-    let told = destroys.iter().any(|words| decision.why.contains(words));
+    let told = destroys
+        .iter()
+        .any(|words| decision.why.to_string().contains(words));
     assert!(!told, "advice that destroys: {}", decision.why);
     decision
 }
 
 fn is_end(decision: &Decision) -> bool {
     decision.step == Step::Nothing
-        && matches!(decision.reason, Reason::AsExpected | Reason::Stopped)
+        && matches!(decision.reason(), Reason::AsExpected | Reason::Stopped)
 }
 
 /// An object that takes kept volumes over waits until each has been looked at, also where the node of one is gone. In the
@@ -105,7 +107,7 @@ fn is_end(decision: &Decision) -> bool {
 fn is_left_to_a_person(story: &str, harm: Harm, decision: &Decision) -> bool {
     let gone = matches!(story, "recover" | "replace") && harm == Harm::OtherObject;
     let waits = matches!(decision.step, Step::Wait | Step::Refuse);
-    gone && waits && matches!(decision.reason, Reason::VolumeRejected | Reason::Resuming)
+    gone && waits && matches!(decision.reason(), Reason::VolumeRejected | Reason::Resuming)
 }
 
 fn play(story: &str, harm: Harm, seed: u64, turns: usize) -> bool {

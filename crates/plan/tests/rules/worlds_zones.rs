@@ -201,7 +201,7 @@ fn a_pod_that_is_waited_for_in_vain_can_be_given_up() {
         for _ in 0..200 {
             let decision = run.turn();
             run.world.sleep(1);
-            told = decision.why;
+            told = decision.why.to_string();
             if told.contains("recover without it") {
                 break;
             }

@@ -19,12 +19,12 @@ impl State {
         let why = match what {
             Move::Operator | Move::Look | Move::Fault(Kind::Killed, _) => {
                 let look = self.world.look_around(&Blind::default());
-                decide(&look.observed).why
+                decide(&look.observed).why.to_string()
             }
             Move::ActLate => self
                 .late
                 .as_ref()
-                .map_or_else(String::new, |l| l.1.why.clone()),
+                .map_or_else(String::new, |l| l.1.why.to_string()),
             _other => String::new(),
         };
         format!("{what:?} {why}")

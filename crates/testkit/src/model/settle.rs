@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use api::Reason;
-use plan::{Decision, Step};
+use plan::{Decision, Step, Why};
 
 use super::moves::silent;
 use super::{Decide, State, Story};
@@ -40,7 +40,7 @@ impl State {
             }
             way.push(code);
             if let Some(decision) = self.advance(story, decide)? {
-                told.push(decision.why.clone());
+                told.push(decision.why.to_string());
                 if self.rests(&decision)? {
                     return Ok(way);
                 }
@@ -79,28 +79,28 @@ impl State {
     fn rests(&mut self, decision: &Decision) -> Result<bool, String> {
         let world = &mut self.world;
         let size = usize::try_from(world.object.size).unwrap_or(0);
-        let still = decision.step == Step::Nothing && decision.reason == Reason::AsExpected;
+        let still = decision.step == Step::Nothing && decision.reason() == Reason::AsExpected;
         if still && world.healthy_voters() == size {
             world.check_writes();
             return self.verdict().map(|()| true);
         }
         // A change that does not come up is taken back.
-        if decision.reason == Reason::RolloutHalted && world.object.edit != 0 {
+        if decision.reason() == Reason::RolloutHalted && world.object.edit != 0 {
             world.edit(0);
             return Ok(false);
         }
         // A cluster that has not formed has nothing to lose, and no user says that a node will not come back.
         let young = world.object.status.cluster_id.is_none();
         let begins = matches!(
-            decision.reason,
+            decision.reason(),
             Reason::StartingPods | Reason::Bootstrapping
         );
         let lost = matches!(
-            decision.reason,
+            decision.reason(),
             Reason::QuorumLost | Reason::EtcdUnreachable | Reason::Recovering
         );
         if !(young && begins || lost && !world.can_have_quorum()) {
-            let (reason, why) = (decision.reason, &decision.why);
+            let (reason, why) = (decision.reason(), &decision.why);
             return Err(format!("stuck: {reason:?}: {why}\n{world:#?}"));
         }
         // Nodes come back before any member is given up.
@@ -123,7 +123,11 @@ impl State {
             return Ok(false);
         }
         // A survivor that is of no use is given up, as the condition says.
-        if decision.why.contains("or give it up") && world.give_up_chosen() {
+        let useless = match &decision.why {
+            Why::Recovery(why) => why.can_give_up_survivor(),
+            _other => false,
+        };
+        if useless && world.give_up_chosen() {
             return Ok(false);
         }
         // Where nothing is left that can be used, nothing more can be asked for.

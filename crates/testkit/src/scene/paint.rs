@@ -7,10 +7,11 @@ use api::v1alpha1::status::{BootstrapIntent, JoinIntent, RetireIntent, TrialInte
 use api::{ClusterIntent, EtcdVersion, Quantity, Transport};
 use gate::{Action, Data, Grant, Report, State};
 use jiff::SignedDuration;
+use manifests::Kind;
 use plan::Observed;
 use plan::observed::{
     Certificates, Claim, Cluster, Disturbance, Etcd, Latched, Member, MemberList, NodeBinding,
-    NodeState, Objects, Pod, Process, Proven, Serving, Told, format_id,
+    NodeState, Objects, Pod, Process, Proven, Serving, Told, Wish, format_id,
 };
 use plan::target::Target;
 
@@ -21,6 +22,17 @@ use super::{
 use crate::intent::{intent, newest};
 use crate::world::observe::target_of;
 use crate::world::{NAME, NAMESPACE, peer_url};
+
+/// An object that is to be written as a whole.
+pub fn wish(kind: Kind, name: &str) -> Wish {
+    Wish {
+        kind,
+        name: name.to_owned(),
+        field: None,
+        body: 0,
+        template: None,
+    }
+}
 
 /// What a scene is about, found out once.
 struct Templates {
@@ -62,6 +74,7 @@ impl Scene {
             etcd: Etcd {
                 members: self.list.then(|| self.member_list()),
                 upkeep: None,
+                auth: plan::observed::Auth::default(),
             },
             certificates: Certificates::default(),
             failed: Vec::new(),
@@ -147,7 +160,7 @@ impl Scene {
             predecessor: self.predecessor,
             client_service: self.clients,
             drifted: if self.drifted {
-                vec!["Service".to_owned()]
+                vec![wish(Kind::Service, "db-client")]
             } else {
                 Vec::new()
             },
@@ -158,6 +171,7 @@ impl Scene {
     fn latched(&self, templates: &Templates) -> Latched {
         let joins = self.each().filter(|(_, slot)| slot.join != For::NoWait);
         Latched {
+            made: plan::observed::Made::default(),
             voters: self.known_voters(),
             learners: self.known_learners(),
             incarnation: self.dark.incarnation(),

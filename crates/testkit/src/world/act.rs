@@ -61,7 +61,8 @@ impl World {
         if is_guarded(step) && look.revision != self.object.revision {
             return Ok(Outcome::NotNow("it has changed since".to_owned()));
         }
-        if let Some(outcome) = self.thwarted(step) {
+        let forbidden = self.forbids(cluster, step).map(Outcome::Failed);
+        if let Some(outcome) = forbidden.or_else(|| self.thwarted(step)) {
             self.attempt(|_| {})?;
             return Ok(outcome);
         }
@@ -98,6 +99,7 @@ impl World {
             Step::Compact { .. } | Step::Defragment { .. } | Step::Disarm { .. } => {
                 self.call(|world| world.maintain(look, step, cluster))
             }
+            Step::ChangeAuth(change) => self.call(|world| world.change_auth(cluster, change)),
             Step::Downgrade { to } => self.call(|world| world.downgrade(cluster, *to)),
             Step::RemoveMember { id, ordinal, nonce } => {
                 self.remove(look, (*id, *ordinal, nonce), cluster)
@@ -248,6 +250,7 @@ impl World {
         decision: &Decision,
         outcome: &Outcome,
     ) -> Result<(), Killed> {
+        self.tell_users(look, decision, outcome);
         let new = decide_status(&look.observed, decision, outcome, &look.status);
         match new.filter(|_| look.revision == self.object.revision) {
             None => Ok(()),
@@ -467,6 +470,7 @@ fn is_guarded(step: &Step) -> bool {
             | Step::Defragment { .. }
             | Step::Compact { .. }
             | Step::Disarm { .. }
+            | Step::ChangeAuth(_)
             | Step::IssueCertificates(Issue {
                 authority: true,
                 ..

@@ -104,10 +104,12 @@ impl World {
         observed.recall();
         let seen = !blind.list && plan::cluster::has_answers(&observed);
         let list = self.observe_list().filter(|_| seen);
+        let asked = list.as_ref().map(|list| list.cluster_id);
+        observed.etcd.auth = asked.map(|id| self.observe_auth(id)).unwrap_or_default();
         self.prove(&mut observed, list.as_ref());
         self.observe_hashes(&mut observed);
         let wishes = self.wishes(&observed);
-        observed.objects.drifted = wishes.iter().map(ToString::to_string).collect();
+        observed.objects.drifted.clone_from(&wishes);
         Look {
             observed,
             status: self.object.status.clone(),
@@ -161,6 +163,9 @@ impl World {
         intent.storage.when_scaled = self.object.when_scaled;
         intent.tls.transport = self.asked_transport();
         intent.tls.live_switch = self.object.live_switch;
+        intent.tls.source = self.source();
+        intent.auth = self.object.auth;
+        intent.tls.locked = self.object.auth == Some(true) || self.has_auth();
         self.upkeep_intent(&mut intent);
         intent
     }
@@ -262,6 +267,9 @@ impl World {
         }
         if self.is_busy(process.member) {
             return Process::Unknown;
+        }
+        if self.turns_away(process.cluster, pod) {
+            return Process::Refusing("etcd does not know who asks".to_owned());
         }
         let log = self.log_of(process.cluster, process.member);
         let cluster = self.clusters.get(&process.cluster);

@@ -72,6 +72,8 @@ impl World {
             self.violate("fork: recovered beside a process of the old cluster");
         }
         // What only the others had was given up, and so was what an earlier survivor bootstrapped before it was lost.
+        let old = self.clusters.get(&data.cluster);
+        let accounts = old.map(|old| old.accounts.clone()).unwrap_or_default();
         for old in self.clusters.values_mut() {
             old.acknowledged = 0;
             old.given_up = true;
@@ -88,6 +90,7 @@ impl World {
             members: vec![first.clone()],
             started: BTreeSet::from([member]),
             acknowledged: data.log,
+            accounts,
             ..Cluster::default()
         };
         self.clusters.insert(id, cluster);

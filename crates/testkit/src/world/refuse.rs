@@ -39,7 +39,7 @@ pub const OBJECTS: [&str; 9] = [
 ];
 
 /// Every step that can fail, by the name that this world gives it.
-pub const STEPS: [&str; 21] = [
+pub const STEPS: [&str; 22] = [
     "Grant",
     "AddLearner",
     "Promote",
@@ -61,6 +61,7 @@ pub const STEPS: [&str; 21] = [
     "IssueCertificates",
     "RefreshCertificates",
     "UpdatePeer",
+    "ChangeAuth",
 ];
 
 /// How a step ends of which nothing comes.
@@ -105,6 +106,7 @@ fn named(step: &Step) -> Option<(&'static str, Option<u32>)> {
         Step::AddDebugContainer { ordinal, .. } => ("AddDebugContainer", Some(*ordinal)),
         Step::IssueCertificates(_) => ("IssueCertificates", None),
         Step::RefreshCertificates { ordinal, .. } => ("RefreshCertificates", Some(*ordinal)),
+        Step::ChangeAuth(_) => ("ChangeAuth", None),
     })
 }
 

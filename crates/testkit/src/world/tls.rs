@@ -1,13 +1,14 @@
 //! Schemes, authorities and the Secrets of certificates. A member hears the others only if it listens on the scheme that it is
 //! listed under, and trusts the authority that issued their certificates; it reads what it trusts once, when it starts.
 
-use api::certificates::Record;
+use api::certificates::{Copied, Record};
+use api::intent::Source;
 use api::names::Scheme;
 use api::{Plane, Transport, names};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use plan::Step;
-use plan::observed::{Certificates, Issued};
+use plan::observed::{Certificates, Issued, Offered};
 
 use crate::world::{Container, NAME, NAMESPACE, Pod, World};
 
@@ -25,7 +26,15 @@ pub struct Secrets {
     pub clients: Option<Record>,
     /// How many authorities there ever were.
     pub made: u64,
+    /// What the Secrets of the user's hold, where those are the source: certificates, or why they cannot be used.
+    pub theirs: Option<Result<Copied, String>>,
     issued: u64,
+}
+
+/// What a process trusts that was started with a Secret.
+fn trust_of(record: &Record) -> String {
+    let copied = record.copied.as_ref().map(|copied| copied.trust.as_str());
+    format!("{} {}", record.authorities, copied.unwrap_or("own"))
 }
 
 impl Secrets {
@@ -115,6 +124,17 @@ impl World {
         }
     }
 
+    /// Where the certificates of members come from.
+    pub(super) fn source(&self) -> Source {
+        match &self.certificates.theirs {
+            None => Source::Operator,
+            Some(_) => Source::Secrets {
+                certificate: "theirs".to_owned(),
+                authority: None,
+            },
+        }
+    }
+
     pub(super) fn observe_certificates(&self) -> Certificates {
         let of = |record: &Option<Record>| match record {
             Some(record) => Issued::Recorded(record.clone()),
@@ -126,8 +146,20 @@ impl World {
             members: of(&secrets.members),
             clients: of(&secrets.clients),
             asked_of_members: "asked".to_owned(),
-            asked_of_clients: "asked".to_owned(),
+            asked_of_clients: self.asked_of_clients(),
+            offered: match secrets.theirs.clone() {
+                None => Offered::Own,
+                Some(Ok(copied)) => Offered::Usable(copied),
+                Some(Err(why)) => Offered::Unusable(why),
+            },
         }
+    }
+
+    /// Clients are told what members show.
+    fn asked_of_clients(&self) -> String {
+        let shown = self.certificates.members.as_ref();
+        let copied = shown.and_then(|record| record.copied.as_ref());
+        copied.map_or_else(|| "asked".to_owned(), |copied| copied.trust.clone())
     }
 
     /// The URL under which a pod listens for peers.
@@ -146,7 +178,7 @@ impl World {
         let pod = self.pods.get(&ordinal);
         let tls = pod.is_some_and(|pod| !pod.template.transport.peer.is_plain());
         let record = self.certificates.members.as_ref().filter(|_| tls);
-        record.map_or_else(String::new, |record| record.authorities.clone())
+        record.map_or_else(String::new, trust_of)
     }
 
     /// The others do not hear it: it listens on another scheme than it is listed under, or trusts another authority than
@@ -162,8 +194,9 @@ impl World {
             return false;
         };
         let shown = self.certificates.members.as_ref();
+        // A Secret that was deleted takes nothing out of a volume that is mounted.
         let believed = process.trust.is_empty()
-            || shown.is_some_and(|record| record.authorities == process.trust);
+            || shown.is_none_or(|record| trust_of(record) == process.trust);
         self.is_unreachable(cluster, member) || !believed
     }
 
@@ -192,10 +225,19 @@ impl World {
                 };
                 let leaf = self.issue_record(issuer.authorities, LIFETIME);
                 if issue.members {
-                    self.certificates.members = Some(leaf.clone());
+                    let copied = self.certificates.theirs.clone().transpose()?;
+                    let leaf = leaf.clone();
+                    self.certificates.members = Some(Record { copied, ..leaf });
                 }
                 if issue.clients {
-                    self.certificates.clients = Some(leaf);
+                    let shown = self.certificates.members.as_ref();
+                    let copied = shown.and_then(|record| record.copied.clone());
+                    let asked = self.asked_of_clients();
+                    self.certificates.clients = Some(Record {
+                        copied,
+                        asked,
+                        ..leaf
+                    });
                 }
             }
             Step::RefreshCertificates {
@@ -211,7 +253,7 @@ impl World {
         Ok(())
     }
 
-    fn issue_record(&mut self, authorities: String, lifetime: i64) -> Record {
+    pub(super) fn issue_record(&mut self, authorities: String, lifetime: i64) -> Record {
         self.certificates.issued += 1;
         let after = |seconds: i64| Time(self.now + SignedDuration::from_secs(seconds));
         Record {
@@ -221,6 +263,7 @@ impl World {
             renew_at: after(lifetime / 3 * 2),
             not_after: after(lifetime),
             data: format!("{:016x}", self.certificates.issued),
+            copied: None,
         }
     }
 }

@@ -117,7 +117,7 @@ fn api_server_command(layout: &Layout, settings: &Settings) -> Command {
         format!("--audit-log-path={}", layout.audit_log().display()),
         // Megabytes, and one older file beside it.
         "--audit-log-maxsize=50".to_owned(),
-        "--audit-log-maxbackup=1".to_owned(),
+        "--audit-log-maxbackup=5".to_owned(),
     ]);
     command.args([
         "--service-account-issuer=https://kubernetes.default.svc",

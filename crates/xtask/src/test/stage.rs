@@ -14,6 +14,7 @@ use crate::chaos;
 use crate::cluster::{self, ETCDS, Layout, Target};
 use crate::deploy::{Built, Profile, build_image, install};
 use crate::generate::generate;
+use crate::rights;
 use crate::tidy::tidy;
 
 /// One stage. The variants are documented for `--help`.
@@ -45,6 +46,8 @@ pub(super) enum Stage {
     E2e,
     /// Stories that disturb others, one at a time
     E2eAlone,
+    /// The operator's role is what it was seen using in the stories
+    Rights,
     /// Two minutes of chaos
     Chaos,
 }
@@ -147,7 +150,7 @@ impl<'a> Bench<'a> {
 }
 
 impl Stage {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Fmt,
         Self::Clippy,
         Self::Doc,
@@ -161,6 +164,7 @@ impl Stage {
         Self::Deploy,
         Self::E2e,
         Self::E2eAlone,
+        Self::Rights,
         Self::Chaos,
     ];
 
@@ -178,6 +182,7 @@ impl Stage {
             Self::Deploy => "deploy",
             Self::E2e => "e2e",
             Self::E2eAlone => "e2e-alone",
+            Self::Rights => "rights",
             Self::Chaos => "chaos",
             Self::Rules => "rules",
         }
@@ -230,6 +235,7 @@ impl Stage {
             Self::Deploy => bench.deploy(),
             Self::E2e => bench.e2e(&side_by_side()),
             Self::E2eAlone => bench.e2e(&alone()),
+            Self::Rights => bench.rights(),
             Self::Chaos => bench.chaos(),
             Self::Rules => bench.rules(),
         }
@@ -284,6 +290,12 @@ impl Bench<'_> {
         self.test_words(&mut command, STORIES, options);
         command.env("E2E", "1");
         run_counted(command, &mut self.counts)
+    }
+
+    fn rights(&mut self) -> Result<()> {
+        let outcome = rights::check(self.layout);
+        self.counts.add("rights", outcome.is_ok());
+        outcome
     }
 
     /// Always the same seed: a change that breaks it fails every time; other seeds are for longer runs.

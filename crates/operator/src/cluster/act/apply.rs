@@ -4,6 +4,7 @@
 use api::{EtcdCluster, labels, names};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service, ServiceAccount};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
@@ -72,7 +73,7 @@ pub(super) fn build(
     ctx: &Context,
 ) -> Result<Vec<Object>, Outcome> {
     let intent = target.rendered(shape.template);
-    let built = manifests::build_objects(&owner(cluster), &intent, shape, &ctx.agent_image);
+    let built = manifests::build_objects(&owner(cluster), &intent, shape, &ctx.install);
     built.map_err(|error| Outcome::Failed(format!("the objects cannot be rendered: {error}")))
 }
 
@@ -208,7 +209,7 @@ pub(super) async fn write_template(
     shape: &Shape,
     ctx: &Context,
 ) -> Option<Written> {
-    let wanted = template::wanted(set, live, shape, &ctx.agent_image);
+    let wanted = template::wanted(set, live, shape, &ctx.install.agent_image);
     let field = wanted.differs.as_ref()?;
     // It decides over pods that are made long after, and the cache of the object may be older than this one.
     if let Some(stale) = is_stale(cluster, ctx).await {
@@ -376,6 +377,7 @@ fn resource(kind: Kind) -> ApiResource {
         Kind::Service => ApiResource::erase::<Service>(&()),
         Kind::PersistentVolumeClaim => ApiResource::erase::<PersistentVolumeClaim>(&()),
         Kind::PodDisruptionBudget => ApiResource::erase::<PodDisruptionBudget>(&()),
+        Kind::NetworkPolicy => ApiResource::erase::<NetworkPolicy>(&()),
         Kind::StatefulSet => ApiResource::erase::<StatefulSet>(&()),
     }
 }

@@ -1,19 +1,22 @@
 //! Issues certificates and writes them to their Secrets. Each Secret is created, or replaced exactly as it was seen a moment
 //! ago; one of another owner is never touched. A certificate is checked as one of a stranger would be before it is written.
 
-use api::certificates::Record;
+use api::certificates::{Copied, Record};
+use api::intent::Source;
 use api::{EtcdCluster, names};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::PostParams;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use manifests::tls::{CLIENT_AUTHORITIES, PEER, PEER_AUTHORITIES, SERVER, entry};
 use pki::{Authority, Leaf, Pair, Usage, Validity};
 use plan::Observed;
 use plan::decision::Issue;
+use plan::observed::Offered;
 use plan::status::Outcome;
 
 use super::{changed_since, outcome_of};
+use crate::certificates::sources::{self, Trouble};
 use crate::certificates::subjects::Subjects;
 use crate::certificates::{Authorities, secrets};
 use crate::cluster::observe::owner;
@@ -66,30 +69,169 @@ async fn issue_all(
         read(&namespace, &names::authority_secret(&name), ctx).await?
     };
     if wanted.members {
-        let leaf = subjects.server(0, now);
-        let asked = subjects.asked_of_members();
-        let record = record(&authorities, shortest(&authorities, &leaf), asked, now);
-        let entries = members(&subjects, &authorities, now)?;
+        let (entries, record) = match subjects.tls.source {
+            Source::Operator | Source::Nowhere => {
+                let leaf = subjects.server(0, now);
+                let asked = subjects.asked_of_members();
+                let record = record(&authorities, shortest(&authorities, &leaf), asked, now);
+                (members(&subjects, &authorities, now)?, record)
+            }
+            Source::Secrets { .. } => copy(&subjects, &authorities, observed, ctx).await?,
+        };
         let secret = names::member_secret(&name);
         write(cluster, (&secret, OPAQUE), &entries, &record, ctx).await?;
     }
     if wanted.clients {
         let leaf = subjects.client(now);
-        let asked = subjects.asked_of_clients();
-        let record = record(&authorities, shortest(&authorities, &leaf), asked, now);
-        let pair = signed(&authorities.client, &leaf, now)?;
-        let entries = [
-            (
-                "ca.crt".to_owned(),
-                authorities.client.certificate().to_owned(),
-            ),
-            ("tls.crt".to_owned(), pair.chain),
-            ("tls.key".to_owned(), pair.key.expose().to_owned()),
-        ];
+        let (trust, copied) = verifies_members(&subjects, &authorities, observed, ctx).await?;
+        let asked = subjects.asked_of_clients(copied.as_ref());
+        let record = Record {
+            copied,
+            ..record(&authorities, shortest(&authorities, &leaf), asked, now)
+        };
+        let entries = of_client(&authorities, (trust, &leaf), now)?;
         let secret = names::client_secret(&name);
         write(cluster, (&secret, PAIR), &entries, &record, ctx).await?;
     }
     Ok(())
+}
+
+/// What another source has, as the Secret of the members holds it. It is read and checked again, and copied only if members
+/// trust it as they trust what was seen.
+async fn copy(
+    subjects: &Subjects<'_>,
+    authorities: &Authorities,
+    observed: &Observed,
+    ctx: &Context,
+) -> Result<(Vec<(String, String)>, Record), Outcome> {
+    let now = observed.now;
+    let taken = sources::take(subjects, sources::planes(observed), now, ctx).await;
+    let uid = &observed.cluster.uid;
+    let (given, checked) = match taken {
+        Ok(taken) => taken,
+        Err(Trouble::Unusable(why) | Trouble::Unasked(why)) => {
+            ctx.sources.forget(uid);
+            return Err(Outcome::NotNow(why));
+        }
+    };
+    let seen = match &observed.certificates.offered {
+        Offered::Usable(seen) => Some(&seen.trust),
+        Offered::Own | Offered::Unusable(_) => None,
+    };
+    if seen != Some(&checked.copied.trust) {
+        ctx.sources.forget(uid);
+        let why = "the authorities changed in between".to_owned();
+        return Err(Outcome::NotNow(why));
+    }
+    let record = Record {
+        // The source renews them; this is when it should have.
+        renew_at: Time(checked.validity.renewal(checked.validity.from)),
+        copied: Some(checked.copied),
+        ..record(
+            authorities,
+            checked.validity,
+            subjects.asked_of_members(),
+            now,
+        )
+    };
+    let own = authorities.client.certificate();
+    Ok((given.entries(subjects.name, own), record))
+}
+
+/// What clients verify the members by. Where another source issued the certificates of these, it is what members verify
+/// clients by, as it is in their Secret now.
+async fn verifies_members(
+    subjects: &Subjects<'_>,
+    authorities: &Authorities,
+    observed: &Observed,
+    ctx: &Context,
+) -> Result<(String, Option<Copied>), Outcome> {
+    let own = Ok((authorities.client.certificate().to_owned(), None));
+    let known = observed.certificates.members.record();
+    let copied = known.is_some_and(|record| record.copied.is_some());
+    if !copied && observed.certificates.offered == Offered::Own {
+        return own;
+    }
+    let name = names::member_secret(subjects.name);
+    let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), subjects.namespace);
+    let live = match secrets.get(&name).await {
+        Ok(live) => live,
+        Err(error) => return Err(outcome_of(&format!("Secret {name}"), Err::<(), _>(error))),
+    };
+    let written = live.annotations().get(api::labels::CERTIFICATES_ANNOTATION);
+    let record = written.and_then(|written| Record::parse(written));
+    let Some(copied) = record.and_then(|record| record.copied) else {
+        return own;
+    };
+    match secrets::text(&live, CLIENT_AUTHORITIES) {
+        Some(trust) => Ok((trust, Some(copied))),
+        None => Err(Outcome::NotNow(format!("Secret {name} changes"))),
+    }
+}
+
+/// What a client needs.
+fn of_client(
+    authorities: &Authorities,
+    (trust, leaf): (String, &Leaf),
+    now: jiff::Timestamp,
+) -> Result<[(String, String); 3], Outcome> {
+    let pair = signed(&authorities.client, leaf, now)?;
+    Ok([
+        ("ca.crt".to_owned(), trust),
+        ("tls.crt".to_owned(), pair.chain),
+        ("tls.key".to_owned(), pair.key.expose().to_owned()),
+    ])
+}
+
+/// The certificate of a user, in a Secret that goes with its object.
+pub(super) async fn certify(
+    cluster: &EtcdCluster,
+    observed: &Observed,
+    (object, user): (&str, &str),
+    ctx: &Context,
+) -> Outcome {
+    match certify_user(cluster, observed, (object, user), ctx).await {
+        Ok(()) => Outcome::Done,
+        Err(outcome) => outcome,
+    }
+}
+
+async fn certify_user(
+    cluster: &EtcdCluster,
+    observed: &Observed,
+    (object, user): (&str, &str),
+    ctx: &Context,
+) -> Result<(), Outcome> {
+    let (namespace, name) = place(cluster);
+    let Some(target) = &observed.cluster.target else {
+        return Ok(());
+    };
+    let owner_of = crate::caches::get(&ctx.caches.users, &namespace, object);
+    let owner_of = owner_of.and_then(|object| object.0.as_ref().ok().cloned());
+    let Some(owned) = owner_of.and_then(|it| it.controller_owner_ref(&())) else {
+        return Err(Outcome::NotNow("the EtcdUser is gone".to_owned()));
+    };
+    let subjects = Subjects {
+        name: &name,
+        namespace: &namespace,
+        domain: &ctx.domain,
+        tls: &target.intent.tls,
+    };
+    let now = observed.now;
+    let authorities = read(&namespace, &names::authority_secret(&name), ctx).await?;
+    let leaf = subjects.user(user, now);
+    let (trust, copied) = verifies_members(&subjects, &authorities, observed, ctx).await?;
+    let asked = subjects.asked_of_user(user, copied.as_ref());
+    let record = Record {
+        copied,
+        ..record(&authorities, shortest(&authorities, &leaf), asked, now)
+    };
+    let entries = of_client(&authorities, (trust, &leaf), now)?;
+    let secret = names::user_secret(&name, object);
+    let mut secret = secrets::build(&owner(cluster), (&secret, PAIR), &entries, &record);
+    let uid = owned.uid.clone();
+    secret.metadata.owner_references = Some(vec![owned]);
+    put(&namespace, secret, &uid, ctx).await
 }
 
 /// What was seen may be old: nothing is issued once the object has changed. An authority of ours that can be read is never
@@ -187,6 +329,7 @@ fn record(
         renew_at: Time(validity.renewal(now)),
         not_after: Time(validity.until),
         data: String::new(),
+        copied: None,
     }
 }
 
@@ -219,27 +362,38 @@ async fn write(
     ctx: &Context,
 ) -> Result<(), Outcome> {
     let (namespace, _) = place(cluster);
-    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &namespace);
+    let secret = secrets::build(&owner(cluster), (name, kind), entries, record);
+    let uid = cluster.uid().unwrap_or_default();
+    put(&namespace, secret, &uid, ctx).await
+}
+
+/// Creates a Secret, or replaces the one that has this owner.
+async fn put(
+    namespace: &str,
+    mut secret: Secret,
+    owner: &str,
+    ctx: &Context,
+) -> Result<(), Outcome> {
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
+    let name = secret.name_any();
     let what = format!("Secret {name}");
-    let mut secret = secrets::build(&owner(cluster), (name, kind), entries, record);
     let params = PostParams {
         field_manager: Some(api::labels::OPERATOR.to_owned()),
         ..PostParams::default()
     };
-    let written = match api.get_opt(name).await {
+    let written = match api.get_opt(&name).await {
         Err(error) => Err(error),
         Ok(None) => api.create(&params, &secret).await,
         Ok(Some(live)) => {
-            let uid = cluster.uid();
             let mut owners = live.owner_references().iter();
-            if !owners.any(|owner| Some(&owner.uid) == uid.as_ref()) {
+            if !owners.any(|of| of.uid == owner) {
                 return Err(Outcome::Failed(format!(
                     "{what} has another owner and is left alone: delete or rename it"
                 )));
             }
             secret.metadata.uid = live.uid();
             secret.metadata.resource_version = live.resource_version();
-            api.replace(name, &params, &secret).await
+            api.replace(&name, &params, &secret).await
         }
     };
     match outcome_of(&what, written) {

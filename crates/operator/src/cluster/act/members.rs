@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::EtcdCluster;
 use etcd::{Cause, DowngradeAction, GateAnswer};
-use plan::observed::{Member, MemberList};
+use plan::observed::{Member, MemberList, NOT_A_USER};
 use plan::status::Outcome;
 use plan::{Observed, Step};
 
@@ -103,31 +103,34 @@ pub(super) async fn promote(
 /// that pod's: its address may lead to another one by now.
 pub(super) async fn remove(
     observed: &Observed,
-    (id, ordinal, nonce): (u64, u32, &str),
+    step: &Step,
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Outcome {
+    let Step::RemoveMember { id, ordinal, nonce } = step else {
+        return Outcome::Done;
+    };
     let Some(voter) = voter(observed, cluster, ctx) else {
         return no_voter();
     };
-    let Some(dial) = targets(cluster, ctx).remove(&ordinal) else {
+    let Some(dial) = targets(cluster, ctx).remove(ordinal) else {
         return no_voter();
     };
-    let pod_uid = observed.pods.get(&ordinal).map(|pod| pod.uid.as_str());
+    let pod_uid = observed.pods.get(ordinal).map(|pod| pod.uid.as_str());
     match etcd::gate_report(ctx.connect.as_ref(), &dial.target, &dial.security, DEADLINE).await {
         Ok(GateAnswer::Waiting(report)) if Some(report.pod_uid.as_str()) != pod_uid => {
             let other = report.pod_uid;
             let what = format!("the pod with UID {other} answers at the address of this one");
             return Outcome::NotNow(what);
         }
-        Ok(GateAnswer::Waiting(report)) if report.nonce == nonce => {}
+        Ok(GateAnswer::Waiting(report)) if report.nonce == *nonce => {}
         Ok(_) => return Outcome::NotNow("the pod no longer waits".into()),
         Err(error) => return refused(&error),
     }
     if let Some(changed) = changed_since(cluster, ctx).await {
         return changed;
     }
-    removed(voter.member_remove(id).await)
+    removed(voter.member_remove(*id).await)
 }
 
 /// Only the leader can hand over.
@@ -219,7 +222,11 @@ pub(super) async fn guarded_voter(
 }
 
 /// Any healthy voter, the leader first: it need not forward.
-fn voter(observed: &Observed, cluster: &EtcdCluster, ctx: &Context) -> Option<etcd::Member> {
+pub(crate) fn voter(
+    observed: &Observed,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Option<etcd::Member> {
     voters(observed, cluster, ctx).into_iter().next()
 }
 
@@ -267,6 +274,11 @@ pub(super) fn refused(error: &etcd::Error) -> Outcome {
         );
     if later {
         Outcome::NotNow(text)
+    } else if matches!(
+        error.cause,
+        Cause::PermissionDenied | Cause::UserNotFound | Cause::NoUser
+    ) {
+        Outcome::Failed(format!("{text}. {NOT_A_USER}"))
     } else {
         Outcome::Failed(text)
     }

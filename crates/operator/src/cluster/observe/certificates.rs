@@ -7,7 +7,7 @@ use plan::observed::{Certificates, Issued};
 
 use super::kubernetes::{Belonging, belonging_of};
 use crate::certificates::subjects::Subjects;
-use crate::certificates::{secrets, vault};
+use crate::certificates::{secrets, sources, vault};
 use crate::cluster::place;
 use crate::context::Context;
 
@@ -39,13 +39,17 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
         }
         describe(live, cluster)
     };
-    observed.certificates = Certificates {
+    let members = issued(names::member_secret(&name));
+    let shown = members.record().and_then(|record| record.copied.as_ref());
+    let certificates = Certificates {
         authority: issued(names::authority_secret(&name)),
-        members: issued(names::member_secret(&name)),
         clients: issued(names::client_secret(&name)),
         asked_of_members: subjects.asked_of_members(),
-        asked_of_clients: subjects.asked_of_clients(),
+        asked_of_clients: subjects.asked_of_clients(shown),
+        offered: sources::look(observed, &subjects, ctx).await,
+        members,
     };
+    observed.certificates = certificates;
     observed.objects.former.extend(former);
 }
 

@@ -55,6 +55,7 @@ pub(crate) fn live_object(ctx: &Context, namespace: &str, kind: Kind, name: &str
         Kind::Service => json(caches::get(&caches.services, namespace, name)),
         Kind::PersistentVolumeClaim => json(caches::get(&caches.claims, namespace, name)),
         Kind::PodDisruptionBudget => json(caches::get(&caches.budgets, namespace, name)),
+        Kind::NetworkPolicy => json(caches::get(&caches.network_policies, namespace, name)),
         Kind::StatefulSet => json(caches::get(&caches.statefulsets, namespace, name)),
     }
 }
@@ -182,6 +183,7 @@ fn live_version(ctx: &Context, namespace: &str, kind: Kind, name: &str) -> Optio
         Kind::Service => version(caches::get(&caches.services, namespace, name)),
         Kind::PersistentVolumeClaim => version(caches::get(&caches.claims, namespace, name)),
         Kind::PodDisruptionBudget => version(caches::get(&caches.budgets, namespace, name)),
+        Kind::NetworkPolicy => version(caches::get(&caches.network_policies, namespace, name)),
         Kind::StatefulSet => version(caches::get(&caches.statefulsets, namespace, name)),
     }
 }

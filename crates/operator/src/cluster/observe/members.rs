@@ -9,7 +9,7 @@ use etcd::{Cause, Consistency, GateAnswer};
 use futures::FutureExt;
 use futures::future::join_all;
 use plan::Observed;
-use plan::observed::{Member, MemberList, Process, Serving, Space};
+use plan::observed::{Member, MemberList, NO_CERTIFICATE, Process, Serving, Space};
 
 use super::budget::Budget;
 use super::first::first;
@@ -164,6 +164,8 @@ fn refusing(error: &etcd::Error) -> Option<Process> {
     let why = match &error.cause {
         Cause::Handshake { source } => format!("{}: {source}", error.cause),
         Cause::Refused { .. } => error.cause.to_string(),
+        // Authentication was switched on where no caller has a certificate.
+        Cause::NoUser => format!("{}. {NO_CERTIFICATE}", error.cause),
         _other => return None,
     };
     Some(Process::Refusing(why))

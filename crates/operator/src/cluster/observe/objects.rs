@@ -50,7 +50,7 @@ fn compare(
         return Ok(Vec::new());
     }
     let intent = target.rendered(shape.template);
-    let built = manifests::build_objects(&owner(cluster), &intent, shape, &ctx.agent_image);
+    let built = manifests::build_objects(&owner(cluster), &intent, shape, &ctx.install);
     let (namespace, _) = place(cluster);
     let (now, mut wishes) = (observed.now, Vec::new());
     for object in built.map_err(Error::Render)? {
@@ -105,7 +105,7 @@ fn difference(
     let mut object = object.clone();
     object.keep_immutable(live);
     if object.kind == Kind::StatefulSet {
-        let wanted = template::wanted(&object, live, shape, &ctx.agent_image);
+        let wanted = template::wanted(&object, live, shape, &ctx.install.agent_image);
         if wanted.differs.is_some() {
             return wanted.differs;
         }

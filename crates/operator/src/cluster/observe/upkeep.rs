@@ -1,8 +1,8 @@
 //! What became of the long calls that were begun at an earlier look.
 
-use api::Reason;
 use plan::observed::{Upkeep, UpkeepTask};
 use plan::status::Outcome;
+use plan::why::Space;
 use plan::{Decision, Observed, Step};
 
 use crate::context::Context;
@@ -12,21 +12,20 @@ pub(super) fn look(observed: &mut Observed, ctx: &Context) {
     let Some(seen) = ctx.upkeep.look(uid) else {
         return;
     };
+    let member = match seen.what {
+        UpkeepTask::Defragment { ordinal } => Some(observed.member_name(ordinal)),
+        UpkeepTask::Compact { .. } => None,
+    };
     if let Some(Err(why)) = &seen.result {
-        let what = match seen.what {
-            UpkeepTask::Defragment { ordinal } => {
-                format!("{} cannot be defragmented", observed.member_name(ordinal))
-            }
-            UpkeepTask::Compact { .. } => "the history cannot be compacted".to_owned(),
-        };
-        tracing::warn!(name = observed.cluster.name, what, why, "upkeep failed");
+        let what = Space::Failed(member);
+        tracing::warn!(name = observed.cluster.name, %what, why, "upkeep failed");
         let outcome = Outcome::Failed(why.clone());
-        let decision = Decision::act(step_of(seen.what), Reason::Defragmenting, what);
+        let decision = Decision::act(step_of(seen.what), what);
         ctx.refused.note(observed, &decision, &outcome);
         return;
     }
     if seen.result.is_some() {
-        let decision = Decision::act(step_of(seen.what), Reason::Defragmenting, "done");
+        let decision = Decision::act(step_of(seen.what), Space::Repeated(member));
         ctx.refused.note(observed, &decision, &Outcome::Done);
     }
     observed.etcd.upkeep = Some(Upkeep {

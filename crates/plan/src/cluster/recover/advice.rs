@@ -1,20 +1,15 @@
 //! What the user reads where no quorum answers: what is known of every voter, what would be lost, and the command.
 
-use api::Reason;
-
 use super::evidence::Account;
 use crate::cluster::rollout;
 use crate::decision::{Decision, LATER};
 use crate::observed::Observed;
+use crate::why::{Command, Quorum};
 
 /// So many are proved to be gone that no quorum can return.
 pub(super) fn where_it_is_proved(observed: &Observed, account: &Account, lost: u64) -> Decision {
-    let why = format!(
-        "quorum is permanently lost: {}. Bring one of the lost members back, or recover from the remaining ones and lose the writes that only the lost ones had: {}",
-        account.tell(),
-        command(observed, lost)
-    );
-    Decision::wait(Reason::QuorumLost, why, LATER)
+    let why = Quorum::Proved(account.tell(), command(observed, lost));
+    Decision::wait(why, LATER)
 }
 
 /// Pods that run nothing are repaired; after a while the condition says what can be done.
@@ -31,22 +26,16 @@ fn advise(observed: &Observed) -> Option<Decision> {
     let account = Account::of(observed);
     let due = observed.is_unavailable_for(patience) && !observed.is_led();
     (due && account.is_short_of_a_quorum()).then(|| {
-        let since = observed.cluster.unavailable_since.map(|since| since.strftime("%F %H:%M UTC"));
-        let since = since.map_or_else(String::new, |since| format!(" since {since}"));
-        let why = format!(
-            "no quorum has responded{since}, and it is not proved that it cannot return: {}. Bring one of the missing members back. If that is impossible, make sure that their machines are off, and recover from the remaining ones; every write that only the missing ones have is lost: {}",
-            account.tell(),
-            command(observed, lost)
-        );
-        Decision::wait(Reason::QuorumLost, why, LATER)
+        let since = observed.cluster.unavailable_since;
+        let why = Quorum::Unproved(since, account.tell(), command(observed, lost));
+        Decision::wait(why, LATER)
     })
 }
 
-fn command(observed: &Observed, lost: u64) -> String {
-    format!(
-        "kubectl annotate etcdcluster -n {} {} {}={lost:x}",
-        observed.cluster.namespace,
-        observed.cluster.name,
-        api::labels::RECOVER_ANNOTATION
-    )
+fn command(observed: &Observed, lost: u64) -> Command {
+    Command {
+        namespace: observed.cluster.namespace.clone(),
+        name: observed.cluster.name.clone(),
+        lost,
+    }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use gate::State;
 
-use crate::observed::{NodeState, Observed, Pod, Process, describe, parse_id, quorum};
+use crate::observed::{NodeState, Observed, Pod, Process, parse_id, quorum};
+use crate::why::Voters;
 
 /// What is known of every voter.
 pub(super) struct Account {
@@ -57,7 +58,7 @@ impl Account {
                 account.held_back = account.held_back.saturating_add(usize::from(back));
                 account.survivors.push(format!("{name} {has}"));
             } else {
-                let what = pod.map_or_else(|| "has no pod".to_owned(), describe);
+                let what = observed.doing(ordinal);
                 let node = silent_node(observed, ordinal);
                 let had = known_index(observed, ordinal);
                 account
@@ -89,18 +90,14 @@ impl Account {
         self.voters > 0 && self.gone.len() == self.voters
     }
 
-    /// In a sentence.
-    pub(super) fn tell(&self) -> String {
-        let all = [
-            ("gone", &self.gone),
-            ("left", &self.survivors),
-            ("silent", &self.silent),
-            ("not a voter", &self.voteless),
-        ];
-        let told = all.iter().filter(|(_, who)| !who.is_empty());
-        told.map(|(what, who)| format!("{what}: {}", who.join("; ")))
-            .collect::<Vec<_>>()
-            .join(". ")
+    /// For a sentence.
+    pub(super) fn tell(&self) -> Voters {
+        Voters {
+            gone: self.gone.clone(),
+            left: self.survivors.clone(),
+            silent: self.silent.clone(),
+            voteless: self.voteless.clone(),
+        }
     }
 }
 

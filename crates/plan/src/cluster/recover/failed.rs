@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use api::Reason;
 use gate::{Failed, Report};
 
 use super::give_up;
 use crate::decision::{Decision, LATER};
 use crate::observed::{Observed, Pod};
+use crate::why::{Recovery, Survivor};
 
 /// Seconds after which it is tried again: each time the whole database is copied.
 const AGAIN: i64 = 30;
@@ -20,18 +20,14 @@ pub(super) fn wait(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<Decis
     let why = tell(observed, ordinal, report)?;
     (pod.is_granted() || left.is_some()).then(|| {
         let after = left.map_or(LATER, |left| left.min(LATER));
-        Decision::wait(Reason::Recovering, why, after)
+        Decision::wait(Recovery::Survivor(why), after)
     })
 }
 
 /// What failed, and how to give the survivor up.
-pub(super) fn tell(observed: &Observed, ordinal: u32, report: &Report) -> Option<String> {
-    let name = observed.member_name(ordinal);
+pub(super) fn tell(observed: &Observed, ordinal: u32, report: &Report) -> Option<Survivor> {
     let failed = &report.failed.as_ref()?.why;
-    let commands = give_up(observed, ordinal);
-    Some(format!(
-        "{name} was chosen as the survivor and its recovery failed: {failed}. It is retried: remove the cause, or give it up and lose the writes that only it has: {commands}"
-    ))
+    Some(Survivor::Failed(give_up(observed, ordinal), failed.clone()))
 }
 
 /// Until the next attempt. A clock that runs ahead of ours does not prolong the wait.

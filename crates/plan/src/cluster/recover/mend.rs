@@ -2,12 +2,12 @@
 //! that lets them show their data, or go on with it. A recovery whose pods are all well goes on as it is, and the change
 //! is rolled out after it.
 
-use api::Reason;
 use api::v1alpha1::status::TrialIntent;
 
 use crate::cluster::rollout;
 use crate::decision::{Decision, Step};
 use crate::observed::{Observed, Pod};
+use crate::why::{Recovery, Rollout, Survivor, Trial};
 
 /// A change that is no longer asked for is not tried any more, and the proven template comes back.
 pub(super) fn call_off(observed: &Observed) -> Option<Decision> {
@@ -15,10 +15,8 @@ pub(super) fn call_off(observed: &Observed) -> Option<Decision> {
     let target = observed.cluster.target.as_ref();
     let asked = target.is_some_and(|target| target.template == trial.template);
     (!asked).then(|| {
-        let why = format!(
-            "the change that {} was going to try was reverted",
-            trial.member
-        );
+        let why = Rollout::Trial(trial.member.clone(), Trial::Reverted);
+        let why = Recovery::OnTheWay(Box::new(why.into()));
         latch(observed, None, why)
     })
 }
@@ -31,7 +29,7 @@ pub(super) fn revive(observed: &Observed, wait: Decision) -> Decision {
     let repaired = rollout::revive(observed)
         .filter(|decision| decision.step != Step::Wait && !observed.rests(&decision.step));
     repaired.map_or(wait, |repaired| Decision {
-        reason: Reason::Recovering,
+        why: Recovery::OnTheWay(Box::new(repaired.why)).into(),
         ..repaired
     })
 }
@@ -62,22 +60,22 @@ pub(super) fn restart(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<De
         return None;
     }
     if !proven && !announced {
-        let why = format!("{name} could not recover and will try the new template");
+        let why = Survivor::TriesTemplate(name.clone());
         let trial = TrialIntent {
             member: name,
             template: target.clone(),
             pod_uid: pod.uid.clone(),
         };
-        return Some(latch(observed, Some(trial), why));
+        return Some(latch(observed, Some(trial), Recovery::Survivor(why)));
     }
     // The template is written first, by the rule for objects.
     (observed.objects.template.as_ref() == Some(target)).then(|| {
-        let why = format!("{name} could not recover and is recreated to try the new template");
+        let why = Recovery::Survivor(Survivor::Recreated(name));
         let step = Step::RestartPod {
             ordinal,
             uid: pod.uid.clone(),
         };
-        Decision::act(step, Reason::Recovering, why)
+        Decision::act(step, why)
     })
 }
 
@@ -90,7 +88,7 @@ fn is_same_line(observed: &Observed) -> bool {
     })
 }
 
-fn latch(observed: &Observed, trial: Option<TrialIntent>, why: String) -> Decision {
+fn latch(observed: &Observed, trial: Option<TrialIntent>, why: Recovery) -> Decision {
     let latched = observed.cluster.latched.clone().with_trial(trial);
-    Decision::act(Step::Latch(latched), Reason::Recovering, why)
+    Decision::act(Step::Latch(latched), why)
 }

@@ -1,15 +1,16 @@
 //! Rollouts without a quorum to ask: only pods that run nothing are touched, and a process that comes up is proof enough, for
 //! more cannot be had before there is a quorum again. The same shape: a stage, and one answer for each.
 
+use api::EtcdVersion;
 use api::v1alpha1::status::TrialIntent;
-use api::{EtcdVersion, Reason};
 
 use super::answer::{before, call_off, end, halt, latch, prove, recreate_stray};
 use super::order::stray;
 use super::pod_of;
 use super::trial::{Blame, Ended, ended, not_created};
 use crate::decision::{Decision, LATER, Step};
-use crate::observed::{Observed, Pod, Process, Proven, describe};
+use crate::observed::{Doing, Observed, Pod, Process, Proven};
+use crate::why::Revive;
 
 /// Where a rollout is that has no quorum to ask.
 enum Stage<'a> {
@@ -57,14 +58,12 @@ fn rest(observed: &Observed, decision: Decision) -> Decision {
     let Some((ordinal, until)) = left else {
         return decision;
     };
-    let what = observed.pods.get(&ordinal).map(describe);
-    let why = format!(
-        "{} {}, on the new template as on the one before: it is recreated again at {}; correct the spec, or what keeps the pod from starting",
-        observed.member_name(ordinal),
-        what.unwrap_or_default(),
-        until.strftime("%H:%M:%S UTC")
-    );
-    Decision::wait(Reason::RolloutHalted, why, LATER)
+    let why = Revive::StartsOnNone {
+        member: observed.member_name(ordinal),
+        doing: observed.doing(ordinal),
+        until,
+    };
+    Decision::wait(why, LATER)
 }
 
 fn next(observed: &Observed) -> Option<Decision> {
@@ -129,56 +128,47 @@ fn answer(
     (target, version): (&str, EtcdVersion),
     stage: Stage<'_>,
 ) -> Decision {
-    let restart = |ordinal: u32, pod: &Pod, why: &str| {
+    let restart = |ordinal: u32, pod: &Pod, why: fn(String) -> Revive| {
         let uid = pod.uid.clone();
-        let why = format!("{} {why}", observed.member_name(ordinal));
-        Decision::act(Step::RestartPod { ordinal, uid }, Reason::RollingOut, why)
+        let why = why(observed.member_name(ordinal));
+        Decision::act(Step::RestartPod { ordinal, uid }, why)
     };
     match stage {
         Stage::TrialEnded(ended) => end(observed, &ended),
         Stage::TrialCostsQuorum(pod) => {
             let trial = observed.cluster.latched.trial();
-            let why = format!(
-                "no quorum responds, and {} {}: it does not try the new template any more",
-                trial.map_or("", |trial| trial.member.as_str()),
-                describe(pod)
-            );
-            latch(observed, None, None, &why)
+            let member = trial.map_or_else(String::new, |trial| trial.member.clone());
+            let why = Revive::CostsQuorum(member, Doing::of(Some(pod)));
+            latch(observed, None, None, why)
         }
         Stage::TrialNotCreated(blame) => call_off(observed, blame),
         Stage::StrayPod(ordinal, pod) => recreate_stray(observed, ordinal, pod),
         Stage::TrialFails => halt(observed),
-        Stage::PodFollows(ordinal, pod) => restart(
-            ordinal,
-            pod,
-            "does not run and is recreated from the new template",
-        ),
+        Stage::PodFollows(ordinal, pod) => restart(ordinal, pod, Revive::Follows),
         Stage::NoDowngrade(ordinal, pod) => {
-            let why = format!(
-                "{} {}, and without a quorum no member can be downgraded to v{version}: set spec.version back to v{} first",
-                observed.member_name(ordinal),
-                describe(pod),
-                proven.version
-            );
-            Decision::wait(Reason::RolloutHalted, why, LATER)
+            let why = Revive::NoDowngrade {
+                member: observed.member_name(ordinal),
+                doing: Doing::of(Some(pod)),
+                to: version,
+                from: proven.version,
+            };
+            Decision::wait(why, LATER)
         }
         Stage::TargetStarts => {
-            let why = "the new template starts; the other members follow";
-            prove(observed, target, (version, before(proven, version)), why)
+            let releases = (version, before(proven, version));
+            prove(observed, target, releases, Revive::Starts)
         }
         Stage::PodTries(ordinal, pod) => {
             let member = observed.member_name(ordinal);
-            let why = format!("{member} does not run and will try the new template first");
+            let why = Revive::Tries(member.clone());
             let trial = TrialIntent {
                 member,
                 template: target.to_owned(),
                 pod_uid: pod.uid.clone(),
             };
-            latch(observed, None, Some(trial), &why)
+            latch(observed, None, Some(trial), why)
         }
-        Stage::TrialDue(ordinal, pod) => {
-            restart(ordinal, pod, "is recreated to try the new template")
-        }
+        Stage::TrialDue(ordinal, pod) => restart(ordinal, pod, Revive::Recreated),
     }
 }
 

@@ -9,6 +9,7 @@ use super::spare::{Turn, is_well};
 use super::trial::{Ended, Pending, ended, pending};
 use crate::cluster::versions;
 use crate::observed::{Member, Pod, Proven};
+use crate::why::Unlisted;
 
 /// Each has one answer, in `answer.rs`.
 pub(super) enum Stage<'a> {
@@ -60,7 +61,7 @@ pub(super) enum Stage<'a> {
     /// The target is not proven, and etcd has to do something before any member tries it.
     NotPrepared(versions::Stage<'a>),
     /// The target is not proven, and members would listen for each other otherwise than all of them are listed.
-    NotListed(String),
+    NotListed(Unlisted),
     /// The target is not proven, and a new member tries it: what an earlier operator left can take in no member.
     JoinerTries(u32),
     /// The target is not proven, and this member tries it.

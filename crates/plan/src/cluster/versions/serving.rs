@@ -1,6 +1,7 @@
 //! What members say of their release and their data.
 
-use crate::observed::{Member, MemberList, Observed, Serving, describe};
+use crate::observed::{Doing, Member, MemberList, Observed, Serving};
+use crate::why::Late;
 
 /// Every member, and what it says.
 pub(super) fn all<'a>(
@@ -53,13 +54,13 @@ fn has_tried_in_vain(observed: &Observed, member: &Member) -> bool {
 }
 
 /// Which member it is, and what keeps it.
-pub(super) fn say(observed: &Observed, member: &Member) -> String {
+pub(super) fn say(observed: &Observed, member: &Member) -> Late {
     let ordinal = observed.ordinal_of(member);
     let pod = ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
     let name = ordinal.map_or_else(|| member.name.clone(), |n| observed.member_name(n));
-    match pod {
-        Some(pod) if observed.is_healthy(member) && pod.serving().is_some() => name,
-        Some(pod) => format!("{name}, which {}", describe(pod)),
-        None => format!("{name}, which has no pod"),
+    let well = observed.is_healthy(member) && pod.is_some_and(|pod| pod.serving().is_some());
+    Late {
+        member: name,
+        doing: (!well).then(|| Doing::of(pod)),
     }
 }
