@@ -342,7 +342,10 @@ mod tests {
             assert!(text.lines().any(|line| line == expected), "{expected}\n{text}");
         }
         // A family is listed once, with all that belongs to it behind it.
-        let types: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
+        let types: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with("# TYPE"))
+            .collect();
         let distinct: BTreeSet<_> = types.iter().collect();
         assert_eq!(types.len(), distinct.len(), "{types:?}");
     }
