@@ -7,14 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Result, outcome::Fault};
+use crate::{Result, outcome::Fault, trust::Trust};
 
 #[cfg(test)]
 mod tests;
 
 const USAGE: &str = "usage: etcd-agent install PATH | etcd-agent gate --cluster-uid UID --volume DIR \
                      --annotations FILE [--listen ADDRESS] [--tls DIR] [--secure-listen ADDRESS] \
-                     [--transport TEXT] [--termination-log FILE] -- ETCD FLAGS… \
+                     [--transport TEXT] [--trust-file FILE --trust NUMBER] [--termination-log FILE] -- ETCD FLAGS… \
                      | etcd-agent probe [--listen-port PORT]";
 
 /// etcd flags with which a caller could lead etcd past the gate; `discovery…` likewise.
@@ -57,6 +57,8 @@ pub(crate) struct Gate {
     pub(crate) secure: Option<Secure>,
     /// How this pod's etcd speaks with members and clients; absent: in plaintext.
     pub(crate) transport: Option<String>,
+    /// The authorities that must be mounted before anything starts; absent: those of the beginning.
+    pub(crate) trust: Option<Trust>,
     /// The container's termination message.
     pub(crate) termination_log: PathBuf,
     /// The etcd binary.
@@ -135,6 +137,8 @@ struct RawGate {
     secure_listen: Option<String>,
     tls: Option<String>,
     transport: Option<String>,
+    trust_file: Option<String>,
+    trust: Option<String>,
     termination_log: Option<String>,
     etcd: Vec<String>,
 }
@@ -159,6 +163,8 @@ impl RawGate {
                 "--secure-listen" => &mut raw.secure_listen,
                 "--tls" => &mut raw.tls,
                 "--transport" => &mut raw.transport,
+                "--trust-file" => &mut raw.trust_file,
+                "--trust" => &mut raw.trust,
                 "--termination-log" => &mut raw.termination_log,
                 _ => return Err(misuse(&format!("unknown argument {name:?}"))),
             };
@@ -182,6 +188,8 @@ impl RawGate {
             secure_listen,
             tls,
             transport,
+            trust_file,
+            trust,
             termination_log,
             etcd,
         } = self;
@@ -206,6 +214,7 @@ impl RawGate {
             listen: parse_listen("--listen", listen, gate::PORT)?,
             secure: parse_secure(tls, secure_listen, pod_name.as_ref())?,
             transport,
+            trust: parse_trust(trust_file, trust)?,
             pod_name,
             termination_log: termination_log
                 .unwrap_or("/dev/termination-log".into())
@@ -245,6 +254,24 @@ fn parse_secure(
         directory: directory.into(),
         pod: pod.clone(),
     }))
+}
+
+fn parse_trust(file: Option<String>, generation: Option<String>) -> Result<Option<Trust>> {
+    match (file, generation) {
+        (None, None) => Ok(None),
+        (Some(file), Some(generation)) => {
+            let number = generation.parse();
+            let number =
+                number.map_err(|error| misuse(&format!("--trust {generation:?}: {error}")))?;
+            Ok(Some(Trust {
+                file: file.into(),
+                generation: number,
+            }))
+        }
+        (Some(_), None) | (None, Some(_)) => {
+            Err(misuse("--trust and --trust-file need each other"))
+        }
+    }
 }
 
 /// Whether an etcd flag belongs to the gate alone.

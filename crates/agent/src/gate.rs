@@ -113,6 +113,9 @@ fn begin(args: &Gate) -> Result<Stop> {
     let stop = Stop::register()?;
     start::check_binary(&args.etcd)?;
     recover::settle(&args.volume)?;
+    if let Some(trust) = &args.trust {
+        trust.wait(&|| stop.is_asked())?;
+    }
     Ok(stop)
 }
 

@@ -28,6 +28,7 @@ mod removed;
 mod serve;
 mod start;
 mod telemetry;
+mod trust;
 mod volume;
 mod wal;
 

@@ -23,6 +23,53 @@ pub struct Record {
     /// What was copied from another source; absent where the operator issued all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied: Option<Copied>,
+    /// What members are told to trust; absent where that is what issued their first certificates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
+    /// Of the authorities: how they came to be the newest; absent for the first ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation: Option<Rotation>,
+}
+
+/// Authorities that members are told to trust. A process reads them once, when it starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trust {
+    /// Identities of the authorities.
+    pub authorities: Vec<String>,
+    /// A pod that bears this number, or a higher one, was started with all of them. It never decreases.
+    pub generation: u64,
+    /// Since when no certificate is shown but those of the authorities that are to stay; absent while others are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switched_at: Option<Time>,
+}
+
+/// How authorities followed others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rotation {
+    /// Members that run may not trust them yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
+    /// Identity of the authorities before, while their keys are still there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<String>,
+    /// The value of the annotation that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
+}
+
+impl Rotation {
+    /// What was issued by the authorities before is to count no longer, as soon as that is possible.
+    pub fn revokes(&self) -> bool {
+        let asked = self.asked.as_deref();
+        asked.is_some_and(|asked| asked.starts_with("revoke"))
+    }
+}
+
+/// Identity of the operator's own authority where only clients are verified by it.
+pub fn for_clients(authorities: &str) -> String {
+    format!("{authorities}/clients")
 }
 
 /// Which certificates of another source were copied.
@@ -36,6 +83,20 @@ pub struct Copied {
 }
 
 impl Record {
+    /// Identities of the authorities that members trust which were told by this.
+    pub fn trusted(&self) -> Vec<String> {
+        match (&self.trust, &self.copied) {
+            (Some(trust), _) => trust.authorities.clone(),
+            (None, None) => vec![self.authorities.clone()],
+            (None, Some(copied)) => vec![for_clients(&self.authorities), copied.trust.clone()],
+        }
+    }
+
+    /// The number that a pod bears which was started with all of them.
+    pub fn generation(&self) -> u64 {
+        self.trust.as_ref().map_or(0, |trust| trust.generation)
+    }
+
     /// As it is written on a Secret.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()

@@ -129,8 +129,8 @@ fn defaults() -> Vec<(&'static [&'static str], Value)> {
             &["spec", "security", "tls", "clientTLSEnabled"],
             json!(true),
         ),
+        // Not `autoTLS`: what it means when absent depends on `certificateSecret`.
         (&["spec", "security", "tls", "peerTLSEnabled"], json!(true)),
-        (&["spec", "security", "tls", "autoTLS"], json!(true)),
     ]
 }
 

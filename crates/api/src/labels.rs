@@ -36,6 +36,12 @@ pub const TEMPLATE_ANNOTATION: &str = "etcd.etcd.io/template";
 pub const TOLD_ANNOTATION: &str = "etcd.etcd.io/told";
 /// On a pod and its template: which planes speak TLS ([`crate::Transport`]); absent for plaintext.
 pub const TRANSPORT_ANNOTATION: &str = "etcd.etcd.io/transport";
+/// On a pod and its template: the generation of the authorities that it trusts
+/// ([`crate::certificates::Trust::generation`]); absent for the first.
+pub const TRUST_ANNOTATION: &str = "etcd.etcd.io/trust";
+/// On the `EtcdCluster`: another value has the operator replace its certificate authority. One that begins with `revoke` also
+/// ends what the authority before had issued.
+pub const ROTATE_ANNOTATION: &str = "etcd.etcd.io/rotate-ca";
 /// On a Secret of certificates: what is in it, as JSON ([`crate::certificates::Record`]). On a pod: the certificates that
 /// the kubelet was told to bring into it, and when; no agent reads it.
 pub const CERTIFICATES_ANNOTATION: &str = "etcd.etcd.io/certificates";

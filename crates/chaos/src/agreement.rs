@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, anyhow, ensure};
 
-use crate::members::{Members, Place};
+use crate::members::Members;
 use crate::wire::{Connection, Failure, Hash};
 
 /// What was compared.
@@ -27,11 +27,11 @@ pub(crate) enum Found {
 pub(crate) async fn check(members: &Members) -> Result<Found> {
     let mut connections: BTreeMap<String, Connection> = BTreeMap::new();
     let mut revision = 0;
-    for Place { pod, address } in members.all() {
-        let connection = Connection::open(&address).await.map_err(told)?;
+    for place in members.all() {
+        let connection = Connection::open(&place).await.map_err(told)?;
         // A linearizable read: afterwards this member has all that was written before.
         revision = revision.max(connection.revision().await.map_err(told)?);
-        connections.insert(pod, connection);
+        connections.insert(place.pod, connection);
     }
     let mut hashes = BTreeMap::new();
     for (pod, connection) in &connections {

@@ -139,7 +139,7 @@ impl Client {
         if let Some(connection) = &self.connection {
             return Ok(connection.clone());
         }
-        let connection = Connection::open(&place.address).await?;
+        let connection = Connection::open(place).await?;
         self.connection = Some(connection.clone());
         Ok(connection)
     }

@@ -109,6 +109,11 @@ impl Faults {
                 let name = "etcd.etcd.io/restartedAt";
                 self.cluster.annotate(name, Some(&word)).await
             }
+            Edit::RotateAuthority => {
+                let word = format!("chaos-{round}");
+                let name = "etcd.etcd.io/rotate-ca";
+                self.cluster.annotate(name, Some(&word)).await
+            }
             Edit::Resources(cpu) => {
                 let patch =
                     format!(r#"{{"spec":{{"resources":{{"requests":{{"cpu":"{cpu}m"}}}}}}}}"#);

@@ -4,11 +4,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use e2e::{Cluster, MINUTE, until};
 use etcd::{Cause, Member};
 use tokio::task::JoinSet;
 
+use crate::members::places;
 use crate::wire::Connection;
 
 /// What a member's file may take. The clients of a few minutes need a small part of it.
@@ -47,8 +48,10 @@ pub(crate) async fn fill(cluster: &Cluster) -> Result<String> {
 pub(crate) async fn forget(cluster: &Cluster) -> Result<()> {
     until("the filler is deleted", PATIENCE, || async {
         let leader = cluster.leader().await?;
-        let address = cluster.member(&leader).await?.target().address.clone();
-        let deleted = async { Connection::open(&address).await?.forget(PREFIX).await };
+        let places = places(cluster).await?;
+        let place = places.iter().find(|place| place.pod == leader);
+        let place = place.context("the leader has no address")?;
+        let deleted = async { Connection::open(place).await?.forget(PREFIX).await };
         match deleted.await {
             Ok(()) => Ok(true),
             Err(failure) => bail!("{failure:?}"),

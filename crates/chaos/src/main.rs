@@ -14,6 +14,7 @@ mod fill;
 mod health;
 mod history;
 mod linear;
+mod login;
 mod members;
 mod nodes;
 mod order;
@@ -64,6 +65,9 @@ struct Arguments {
     /// Faults that are left out, separated by commas
     #[arg(long, value_delimiter = ',')]
     without: Vec<FaultKind>,
+    /// Without TLS and authentication
+    #[arg(long)]
+    plaintext: bool,
     /// Where the timeline goes
     #[arg(long)]
     report: PathBuf,
@@ -89,6 +93,7 @@ fn chaos() -> Result<ExitCode> {
             Lasting::Briefly
         },
         without: arguments.without,
+        plaintext: arguments.plaintext,
     };
     let shown = plan.time.as_secs() / ROUND.as_secs();
     for (number, round) in (1..=shown).zip(plan.schedule()) {

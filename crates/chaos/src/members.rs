@@ -4,18 +4,30 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use anyhow::Result;
+use api::{Plane, names};
 use e2e::Cluster;
+use k8s_openapi::api::core::v1::Pod;
 
 use crate::dice::Dice;
+use crate::login::Login;
 
 /// How often the addresses are looked up.
 const PERIOD: Duration = Duration::from_millis(300);
 
 /// A pod and its address.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) pod: String,
     pub(crate) address: String,
+    /// What to present, and the name of the member; absent for plaintext.
+    pub(crate) login: Option<(Login, String)>,
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.pod, &self.address) == (&other.pod, &other.address)
+    }
 }
 
 /// The members that have an address, ready or not.
@@ -34,14 +46,10 @@ impl Members {
 
     /// Looks once.
     pub(crate) async fn look(&self, cluster: &Cluster) {
-        let Ok(members) = cluster.members().await else {
+        let Ok(places) = places(cluster).await else {
             return;
         };
-        let places = members.into_iter().map(|(pod, member)| Place {
-            pod,
-            address: member.target().address.clone(),
-        });
-        *self.lock() = places.collect();
+        *self.lock() = places;
     }
 
     pub(crate) fn all(&self) -> Vec<Place> {
@@ -64,4 +72,27 @@ impl Members {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Place>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where the members are now.
+pub(crate) async fn places(cluster: &Cluster) -> Result<Vec<Place>> {
+    let pods = cluster.pods().await?;
+    let locked = |pod: &Pod| e2e::secrets::transport(pod).client != Plane::Plain;
+    let login = if pods.values().any(locked) {
+        Some(Login::read(cluster).await?)
+    } else {
+        None
+    };
+    let namespace = &cluster.stage.namespace;
+    let places = pods.into_iter().filter_map(|(name, pod)| {
+        let login = login.clone().filter(|_| locked(&pod));
+        let ordinal = names::ordinal(&cluster.name, &name)?;
+        let host = names::member_host(&cluster.name, namespace, ordinal);
+        Some(Place {
+            address: pod.status.and_then(|status| status.pod_ip)?,
+            login: login.map(|login| (login, host)),
+            pod: name,
+        })
+    });
+    Ok(places.collect())
 }

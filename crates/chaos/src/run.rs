@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use e2e::{Cluster, MINUTE, Operator, Stage, comes_true, until};
+use e2e::{Cluster, MINUTE, Operator, Stage, comes_true, lock, until};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -34,6 +34,8 @@ pub(crate) struct Plan {
     pub(crate) tool: Option<Tool>,
     pub(crate) lasting: Lasting,
     pub(crate) without: Vec<FaultKind>,
+    /// Without TLS and authentication.
+    pub(crate) plaintext: bool,
 }
 
 impl Plan {
@@ -42,7 +44,9 @@ impl Plan {
             Some(_) => Reach::Nodes,
             None => Reach::Api,
         };
-        Schedule::new(self.seed, reach, self.lasting, &self.without)
+        let mut schedule = Schedule::new(self.seed, reach, self.lasting, &self.without);
+        schedule.locked = !self.plaintext;
+        schedule
     }
 }
 
@@ -99,10 +103,17 @@ async fn play(
     ensure_operator(cluster).await?;
     let timeline = record.timeline.clone();
     let [size, _larger] = SIZES;
-    let spec = json!({"size": size, "version": plan.version, "storage": {"size": "1Gi"},
+    let mut spec = json!({"size": size, "version": plan.version, "storage": {"size": "1Gi"},
         "etcd": {"quotaBackendBytes": fill::QUOTA}});
-    cluster.stage.create(&cluster.name, spec).await?;
-    cluster.ready_within(HEAL).await?;
+    if plan.plaintext {
+        cluster.stage.create(&cluster.name, spec).await?;
+        cluster.ready_within(HEAL).await?;
+    } else {
+        lock::ask(&mut spec);
+        cluster.stage.create(&cluster.name, spec).await?;
+        lock::let_clients_in(cluster).await?;
+        lock::is_locked_within(cluster, HEAL).await?;
+    }
     let namespace = &cluster.stage.namespace;
     timeline.note("run", &format!("{} is ready in {namespace}", cluster.name));
     let mut traffic = Traffic::start(plan.seed, cluster, &timeline, journal).await?;

@@ -55,6 +55,8 @@ pub(crate) enum Edit {
     Restart,
     /// Another request for processor time, in thousandths; also restarts every member.
     Resources(u64),
+    /// Another certificate authority; also restarts every member.
+    RotateAuthority,
 }
 
 /// One round: perhaps an edit, and a while later perhaps a fault, and perhaps another before the first is repaired.
@@ -108,6 +110,8 @@ pub(crate) struct Schedule {
     edits: Vec<EditKind>,
     number: u64,
     with_fault: u64,
+    /// The cluster has TLS.
+    pub(crate) locked: bool,
 }
 
 /// A fault without its victim. The variants are documented for `--help`.
@@ -144,6 +148,7 @@ enum EditKind {
     Resize,
     Restart,
     Resources,
+    RotateAuthority,
 }
 
 const BY_API: [FaultKind; 4] = [
@@ -163,6 +168,7 @@ const BY_NODES: [FaultKind; 8] = [
     FaultKind::FlipBytes,
 ];
 const EDITS: [EditKind; 3] = [EditKind::Resize, EditKind::Restart, EditKind::Resources];
+const EDITS_WITH_TLS: [EditKind; 1] = [EditKind::RotateAuthority];
 /// One round in so many has an edit.
 const EDIT_EVERY: u64 = 3;
 /// One round with an edit in so many has no fault.
@@ -191,6 +197,7 @@ impl Schedule {
             edits: Vec::new(),
             number: 0,
             with_fault: 0,
+            locked: false,
         }
     }
 
@@ -238,6 +245,9 @@ impl Schedule {
     fn edit(&mut self) -> Option<Edit> {
         if self.edits.is_empty() {
             self.edits.extend(EDITS);
+            if self.locked {
+                self.edits.extend(EDITS_WITH_TLS);
+            }
             self.dice.shuffle(&mut self.edits);
         }
         Some(match self.edits.pop()? {
@@ -247,6 +257,7 @@ impl Schedule {
                 Edit::Resize(self.size)
             }
             EditKind::Restart => Edit::Restart,
+            EditKind::RotateAuthority => Edit::RotateAuthority,
             // The number of the round makes it another request than the last one.
             EditKind::Resources => Edit::Resources(50 + self.number % 50),
         })
@@ -356,6 +367,7 @@ impl fmt::Display for Edit {
         match self {
             Self::Resize(size) => write!(f, "resize to {size}"),
             Self::Restart => f.write_str("restart all members"),
+            Self::RotateAuthority => f.write_str("replace the certificate authority"),
             Self::Resources(cpu) => write!(f, "request {cpu}m of processor time"),
         }
     }

@@ -43,7 +43,7 @@ impl Traffic {
         let members = Members::default();
         members.look(cluster).await;
         let place = members.all().into_iter().next().context("no member")?;
-        let connection = Connection::open(&place.address).await;
+        let connection = Connection::open(&place).await;
         let connection = connection.ok().context("no connection")?;
         let from = connection.revision().await.ok().context("no revision")? + 1;
         let mut others = JoinSet::new();

@@ -66,7 +66,7 @@ impl Watcher {
 
     /// Until the watch ends, for whatever reason.
     async fn follow(&self, place: &Place, next: &mut i64) {
-        let Ok(connection) = Connection::open(&place.address).await else {
+        let Ok(connection) = Connection::open(place).await else {
             return;
         };
         let Ok(mut stream) = connection.watch(*next).await else {

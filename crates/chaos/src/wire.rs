@@ -5,20 +5,26 @@
 
 mod messages;
 
+use std::io;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
+use hyper::rt::{Read, Write};
+use hyper_util::rt::TokioIo;
 use prost::Message;
+use tokio::net::TcpStream;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
+use tower::service_fn;
 
 use self::messages as proto;
 pub(crate) use self::messages::{EventType, WatchResponse};
 use crate::history::{Action, Answer, Found, Key, Value};
+use crate::members::Place;
 
 /// How long one call may take, and opening a connection.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(1);
@@ -33,6 +39,11 @@ pub(crate) enum Failure {
     Refused(String),
     Unknown(String),
 }
+
+/// Plaintext or TLS.
+trait Bytes: Read + Write + Send + Unpin {}
+
+impl<T: Read + Write + Send + Unpin> Bytes for T {}
 
 /// A connection to one member.
 #[derive(Clone)]
@@ -49,11 +60,24 @@ pub(crate) struct Hash {
 
 impl Connection {
     /// Nothing was sent if this fails.
-    pub(crate) async fn open(address: &str) -> Result<Self, Failure> {
+    pub(crate) async fn open(place: &Place) -> Result<Self, Failure> {
         let refused = |error: &dyn std::error::Error| Failure::Refused(chain(error));
-        let endpoint = Endpoint::from_shared(format!("http://{address}:{}", etcd::CLIENT_PORT));
+        let address = format!("{}:{}", place.address, etcd::CLIENT_PORT);
+        let endpoint = Endpoint::from_shared(format!("http://{address}"));
         let endpoint = endpoint.map_err(|error| refused(&error))?;
-        let open = tokio::time::timeout(DEADLINE, endpoint.connect());
+        let login = place.login.clone();
+        let connector = service_fn(move |_| {
+            let (address, login) = (address.clone(), login.clone());
+            async move {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                Ok::<Box<dyn Bytes>, io::Error>(match login {
+                    None => Box::new(TokioIo::new(stream)),
+                    Some((login, host)) => Box::new(TokioIo::new(login.open(stream, &host).await?)),
+                })
+            }
+        });
+        let open = tokio::time::timeout(DEADLINE, endpoint.connect_with_connector(connector));
         let channel = open.await.map_err(|late| refused(&late))?;
         let channel = channel.map_err(|error| refused(&error))?;
         Ok(Self { channel })

@@ -10,6 +10,7 @@ mod cluster;
 mod commands;
 mod fixtures;
 mod load;
+pub mod lock;
 mod nodes;
 mod operator;
 mod predecessor;

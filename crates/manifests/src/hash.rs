@@ -33,6 +33,9 @@ pub fn template_hash(intent: &ClusterIntent) -> String {
     }
     if !intent.tls.transport.is_plain() {
         said.insert("transport", Value::from(intent.tls.transport.to_string()));
+        if intent.tls.trust > 0 {
+            said.insert("trust", Value::from(intent.tls.trust));
+        }
         let version = intent.tls.min_version;
         said.extend(version.map(|version| ("tlsVersion", json(&version))));
         if !intent.tls.cipher_suites.is_empty() {

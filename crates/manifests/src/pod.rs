@@ -83,6 +83,10 @@ fn metadata(owner: &Owner, intent: &ClusterIntent) -> ObjectMeta {
             labels::TRANSPORT_ANNOTATION.to_owned(),
             transport.to_string(),
         );
+        if intent.tls.trust > 0 {
+            let generation = intent.tls.trust.to_string();
+            annotations.insert(labels::TRUST_ANNOTATION.to_owned(), generation);
+        }
     }
     let template = template_hash(intent);
     annotations.insert(labels::TEMPLATE_ANNOTATION.to_owned(), template);

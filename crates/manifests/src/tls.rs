@@ -14,6 +14,8 @@ pub(crate) const DIRECTORY: &str = "/etc/etcd/tls";
 pub const CLIENT_AUTHORITIES: &str = "client-ca.crt";
 /// See [`CLIENT_AUTHORITIES`].
 pub const PEER_AUTHORITIES: &str = "peer-ca.crt";
+/// Key in the Secret with the generation of the authorities in it.
+pub const GENERATION: &str = "trust";
 /// Read by the user of the container, through the group of its files, and by no other.
 const MODE: i32 = 0o440;
 
@@ -120,6 +122,11 @@ pub(crate) fn gate(intent: &ClusterIntent) -> Vec<String> {
     let mut words = vec!["--transport".to_owned(), transport.to_string()];
     if !transport.client.is_plain() {
         words.extend(["--tls".to_owned(), DIRECTORY.to_owned()]);
+    }
+    if intent.tls.trust > 0 {
+        let file = format!("{DIRECTORY}/{GENERATION}");
+        words.extend(["--trust-file".to_owned(), file]);
+        words.extend(["--trust".to_owned(), intent.tls.trust.to_string()]);
     }
     words
 }

@@ -2,75 +2,12 @@
 //! kept in Secrets, and the operator's own identity towards the members, which is in no Secret.
 
 pub(crate) mod given;
+pub(crate) mod keyring;
 pub(crate) mod secrets;
 pub mod sources;
 pub(crate) mod subjects;
+pub(crate) mod trust;
 pub mod vault;
-
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Secret;
-use pki::{Authority, PrivateKey, Validity};
-
-use self::secrets::text;
-
-/// How long an authority is valid: ten years.
-const AUTHORITY_LIFETIME: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
-
-/// Keys of the Secret with the authorities.
-const CLIENT: (&str, &str) = ("client.crt", "client.key");
-const PEER: (&str, &str) = ("peer.crt", "peer.key");
-
-/// The authorities of a cluster: one for each plane, so that what one of them signs is worth nothing on the other.
-pub(crate) struct Authorities {
-    pub(crate) client: Authority,
-    pub(crate) peer: Authority,
-}
-
-impl Authorities {
-    /// New ones.
-    pub(crate) fn new(cluster: &str, now: Timestamp) -> Result<Self, pki::Error> {
-        let validity = Validity::starting(now, AUTHORITY_LIFETIME);
-        Ok(Self {
-            client: Authority::new(&format!("{cluster} clients"), validity)?,
-            peer: Authority::new(&format!("{cluster} peers"), validity)?,
-        })
-    }
-
-    /// Those that a Secret holds; `None` where it holds something else.
-    pub(crate) fn read(secret: &Secret) -> Option<Self> {
-        let of = |(certificate, key): (&str, &str)| {
-            let key = PrivateKey::from_pem(text(secret, key)?);
-            Authority::from_pem(&text(secret, certificate)?, &key)
-        };
-        Some(Self {
-            client: of(CLIENT)?,
-            peer: of(PEER)?,
-        })
-    }
-
-    /// As a Secret holds them.
-    pub(crate) fn entries(&self) -> Vec<(String, String)> {
-        let of = |(certificate, key): (&str, &str), authority: &Authority| {
-            [
-                (certificate.to_owned(), authority.certificate().to_owned()),
-                (key.to_owned(), authority.key().expose().to_owned()),
-            ]
-        };
-        let mut all: Vec<_> = of(CLIENT, &self.client).into();
-        all.extend(of(PEER, &self.peer));
-        all
-    }
-
-    /// Which they are.
-    pub(crate) fn identity(&self) -> String {
-        let of = |authority: &Authority| {
-            let facts = pki::Facts::of_first(authority.certificate());
-            let whole = facts.map(|facts| facts.fingerprint).unwrap_or_default();
-            whole.chars().take(16).collect::<String>()
-        };
-        format!("{}.{}", of(&self.client), of(&self.peer))
-    }
-}
 
 /// The domain of the Kubernetes cluster, as the pod of the operator is told to search it; `None` where nothing says so, as
 /// outside a cluster.
@@ -104,21 +41,5 @@ mod tests {
         ] {
             assert_eq!(of(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn authorities_are_read_as_they_were_written() {
-        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * 365 * 50);
-        let made = Authorities::new("db", now).unwrap();
-        let secret = secrets::with_entries(&made.entries());
-        let read = Authorities::read(&secret).unwrap();
-        assert_eq!(read.identity(), made.identity());
-        let others = Authorities::new("db", now).unwrap();
-        assert_ne!(others.identity(), made.identity());
-        // A key of another authority is noticed.
-        let mut mixed = made.entries();
-        mixed[1] = others.entries().remove(1);
-        assert!(Authorities::read(&secrets::with_entries(&mixed)).is_none());
-        assert!(Authorities::read(&Secret::default()).is_none());
     }
 }

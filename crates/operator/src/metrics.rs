@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use api::v1alpha1::status::CertificateStatus;
 use api::{EtcdCluster, Reason};
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -213,7 +214,7 @@ struct Family {
     tell: fn(&mut String, &str, &EtcdCluster),
 }
 
-const FAMILIES: [Family; 5] = [
+const FAMILIES: [Family; 7] = [
     Family {
         name: "etcd_cluster_phase",
         help: "1 for the phase that the cluster is in.",
@@ -268,7 +269,29 @@ const FAMILIES: [Family; 5] = [
             number(text, name, cluster, since.map(|since| since.0.as_second()));
         },
     },
+    Family {
+        name: "etcd_cluster_certificate_expires_seconds",
+        help: "When the first certificate of members and clients expires, in seconds since 1970; absent without TLS.",
+        tell: |text, name, cluster| {
+            let issued = certificates(cluster);
+            let end = issued.map(|issued| issued.not_after.0.as_second());
+            number(text, name, cluster, end);
+        },
+    },
+    Family {
+        name: "etcd_cluster_certificate_authority_expires_seconds",
+        help: "When the certificate authority of the operator's expires, in seconds since 1970; absent without TLS.",
+        tell: |text, name, cluster| {
+            let issued = certificates(cluster);
+            let end = issued.and_then(|issued| issued.authority_not_after.as_ref());
+            number(text, name, cluster, end.map(|end| end.0.as_second()));
+        },
+    },
 ];
+
+fn certificates(cluster: &EtcdCluster) -> Option<&CertificateStatus> {
+    cluster.status.as_ref()?.certificates.as_ref()
+}
 
 /// Names of Kubernetes objects, and our own words, need no quoting.
 fn place(cluster: &EtcdCluster) -> String {
@@ -318,6 +341,8 @@ mod tests {
             "metadata": {"namespace": "prod", "name": "db"},
             "spec": {"size": 3},
             "status": {"phase": "Running", "readyReplicas": 2, "unavailableSince": "1970-01-01T00:00:07Z",
+                "certificates": {"notAfter": "1970-01-01T00:00:08Z", "renewalTime": "1970-01-01T00:00:06Z",
+                    "authorityNotAfter": "1970-01-01T00:00:09Z", "clientSecret": "db-client-tls"},
                 "conditions": [{"type": "Available", "status": "Unknown", "reason": "EtcdUnreachable",
                     "message": "", "lastTransitionTime": "1970-01-01T00:00:00Z"}]},
         });
@@ -336,6 +361,8 @@ mod tests {
             format!("etcd_cluster_size{{{place}}} 3"),
             format!("etcd_cluster_healthy_voters{{{place}}} 2"),
             format!("etcd_cluster_unavailable_since_seconds{{{place}}} 7"),
+            format!("etcd_cluster_certificate_expires_seconds{{{place}}} 8"),
+            format!("etcd_cluster_certificate_authority_expires_seconds{{{place}}} 9"),
             "etcd_operator_cache_filled{kind=\"Pod\"} 1".to_owned(),
             "etcd_operator_namespace_readable{namespace=\"prod\"} 1".to_owned(),
         ] {

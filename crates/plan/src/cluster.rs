@@ -24,6 +24,7 @@ mod remind;
 mod replace;
 mod resume;
 pub(crate) mod rollout;
+mod rotation;
 mod shrink;
 mod stop;
 mod storage;
@@ -90,6 +91,9 @@ const RULES: &[Rule] = &[
     maintain::alone,
     // After whatever must be known of the members. It disturbs none of them, so it waits for nothing else.
     certificates::renew,
+    // After `renew`: certificates that are due are issued by the authority that members trust, however long the way to
+    // another one takes. It disturbs none of them either: the restart that it needs is a rollout.
+    rotation::decide,
     // After all that must hold before a member is touched. Its own table is in `cluster/membership.rs`.
     membership::decide,
     // Last: what cannot be written holds up nothing.

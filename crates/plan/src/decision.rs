@@ -165,6 +165,8 @@ pub enum Step {
     },
     /// Issue certificates, and write them to their Secrets.
     IssueCertificates(Issue),
+    /// Carry the certificate authority over to another one.
+    RotateAuthority(Rotate),
     /// Have the kubelet of a pod bring the certificates that were issued since the pod was made.
     RefreshCertificates {
         /// Ordinal of the pod.
@@ -194,12 +196,62 @@ pub struct Issue {
     pub members: bool,
     /// The certificate for clients.
     pub clients: bool,
+    /// By which authority of ours.
+    pub by: Issuer,
+}
+
+/// Which authority of ours issues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Issuer {
+    /// The newest.
+    #[default]
+    Newest,
+    /// The one before, while not every member trusts the newest.
+    Previous,
+}
+
+/// A part of the way from one authority to another. Between `Widen` and the certificates of the newest one every member is
+/// restarted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotate {
+    /// Make a new authority, and keep the one before with its key.
+    Begin,
+    /// Have members that start from now on trust what they are to trust, beside what they trust already.
+    Widen,
+    /// Destroy the key of the one before.
+    Forget,
+    /// Have members that start from now on trust nothing else any more.
+    Narrow {
+        /// All of them, so that they are restarted.
+        revoke: bool,
+    },
+}
+
+impl Rotate {
+    /// What is done.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Begin => "replacing the certificate authority: a new one is issued",
+            Self::Widen => {
+                "replacing the certificate authority: members will trust the new one beside the one before, one after another"
+            }
+            Self::Forget => {
+                "the certificate authority was replaced: the key of the one before is deleted"
+            }
+            Self::Narrow { revoke: false } => {
+                "the certificate authority before is no longer trusted by members that start"
+            }
+            Self::Narrow { revoke: true } => {
+                "revoking the certificate authority before: members will no longer trust it, one after another"
+            }
+        }
+    }
 }
 
 impl Issue {
     /// There is something to issue.
     pub fn is_due(self) -> bool {
-        self != Self::default()
+        self.authority || self.members || self.clients
     }
 
     /// What is issued.

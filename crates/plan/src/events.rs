@@ -152,6 +152,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             Reason::CertificatesIssued,
             format!("issued {}", issue.describe()),
         ),
+        Step::RotateAuthority(what) => (Reason::CertificatesIssued, what.describe().to_owned()),
         Step::ChangeAuth(change) => return of_auth(change),
         Step::Nothing
         | Step::Wait

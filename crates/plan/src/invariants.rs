@@ -14,6 +14,7 @@ mod proof;
 mod recover;
 mod replace;
 mod stranger;
+mod trust;
 
 use api::v1alpha1::status::JoinIntent;
 use gate::{Action, State};
@@ -141,13 +142,10 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         } => change::check_told(observed, *ordinal, uid, members),
         Step::AddDebugContainer { ordinal, uid }
         | Step::RefreshCertificates { ordinal, uid, .. } => check_pod(observed, *ordinal, uid),
-        Step::IssueCertificates(issue) => certificates::check_issue(observed, *issue),
+        Step::IssueCertificates(issue) => trust::check_issue(observed, *issue),
+        Step::RotateAuthority(what) => trust::check_rotation(observed, *what),
         Step::ChangeAuth(change) => auth::check_change(observed, change),
-        Step::RepeatGrant { ordinal, uid, .. } => {
-            let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
-            let waits = pod.uid == *uid && facts::is_granted(pod);
-            ensure(waits, Violation::NotThisWait)
-        }
+        Step::RepeatGrant { ordinal, uid, .. } => check_repeat(observed, *ordinal, uid),
         Step::Compact { revision } => maintain::check_compact(observed, *revision),
         Step::Defragment { id, ordinal } => maintain::check_defragment(observed, *id, *ordinal),
         Step::Disarm { alarm } => maintain::check_disarm(observed, *alarm),
@@ -161,6 +159,13 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         Step::DeleteClaim { ordinal, uid } => check_delete(observed, *ordinal, uid),
         Step::RemoveMember { id, ordinal, nonce } => check_remove(observed, *id, *ordinal, nonce),
     }
+}
+
+/// The pod still waits with the grant that it was given.
+fn check_repeat(observed: &Observed, ordinal: u32, uid: &str) -> Result<(), Violation> {
+    let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
+    let waits = pod.uid == uid && facts::is_granted(pod);
+    ensure(waits, Violation::NotThisWait)
 }
 
 /// The pod is the one that was seen.

@@ -24,6 +24,7 @@ mod spare;
 mod stall;
 mod stranger;
 mod told;
+mod trust;
 mod unavailable;
 mod unusable;
 mod upkeep;
@@ -246,6 +247,8 @@ pub struct Pod {
     pub template: String,
     /// Which of its planes speak TLS.
     pub transport: Transport,
+    /// Generation of the authorities that it was started with, or will be.
+    pub trust: u64,
     /// The certificates that the kubelet was told to bring into it, and when.
     pub refreshed: Option<Refreshed>,
     /// It has the container for debugging.

@@ -20,6 +20,7 @@ pub mod refuse;
 pub mod slow;
 pub mod space;
 pub mod tls;
+mod trust;
 mod versions;
 mod volumes;
 
@@ -149,6 +150,8 @@ pub struct Object {
     pub transport: Option<Transport>,
     /// A change of that reaches members that run.
     pub live_switch: bool,
+    /// Another authority is asked for.
+    pub rotate: Option<String>,
     /// Authentication is to be on, or off.
     pub auth: Option<bool>,
     /// A jump over a minor version is walked.
@@ -209,6 +212,8 @@ pub struct Template {
     pub ungated: bool,
     /// Which planes speak TLS.
     pub transport: Transport,
+    /// Generation of the authorities that its pods are started with.
+    pub trust: u64,
     /// Data of an earlier incarnation than this is held back.
     pub fence: Option<u64>,
     /// By member ID: a log that ends before this index was rolled back.
@@ -329,7 +334,7 @@ pub struct Process {
     /// The members as it knows them.
     pub view: Vec<Member>,
     /// The authorities that it read when it started; empty for plaintext.
-    pub trust: String,
+    pub trust: Vec<String>,
     /// It answers, and takes part in nothing.
     pub hung: bool,
     /// The leader that it followed when it began to hang, and still names.
@@ -370,6 +375,7 @@ impl Object {
             tls: false,
             transport: None,
             live_switch: false,
+            rotate: None,
             auth: None,
             walk: false,
             storage: 10,
@@ -471,23 +477,6 @@ impl World {
         if !self.violations.contains(&what) {
             self.violations.push(what);
         }
-    }
-
-    /// Voters of the cluster that clients use, each serving and following a leader.
-    pub fn healthy_voters(&self) -> usize {
-        let live = |(id, cluster): (&u64, &Cluster)| {
-            let voters = cluster.members.iter().filter(|member| !member.learner);
-            let serving = voters.filter(|voter| {
-                self.process_of(*id, voter.id)
-                    .is_some_and(|process| process.serving && !process.hung)
-            });
-            if cluster.leader.is_some() {
-                serving.count()
-            } else {
-                0
-            }
-        };
-        self.clusters.iter().map(live).max().unwrap_or(0)
     }
 }
 

@@ -27,6 +27,9 @@ pub(crate) struct Options {
     /// Faults that are left out, separated by commas, such as kill-node,freeze
     #[arg(long)]
     pub(crate) without: Option<String>,
+    /// Without TLS and authentication
+    #[arg(long)]
+    pub(crate) plaintext: bool,
 }
 
 /// Runs until the time is over; an anomaly is an error.
@@ -59,6 +62,9 @@ fn command(layout: &Layout, target: &Target, options: &Options) -> Result<Comman
     }
     if options.long {
         command.arg("--long");
+    }
+    if options.plaintext {
+        command.arg("--plaintext");
     }
     if target.is_local() {
         command.arg("--tool").arg(std::env::current_exe()?);

@@ -26,6 +26,7 @@ fn a_whole_gate_command() {
         listen: "[::]:2381".parse().unwrap(),
         secure: None,
         transport: None,
+        trust: None,
         termination_log: "/dev/termination-log".into(),
         etcd: "/etcd".into(),
         flags: vec!["--name=c-0".into(), "--data-dir=/v/data".into()],
@@ -54,6 +55,16 @@ fn a_gate_with_certificates() {
     };
     assert_eq!(gate.secure, Some(expected));
     assert_eq!(gate.transport.as_deref(), Some("client=Tls,peer=Plain"));
+    let gate = secure("--trust-file=/t/trust --trust 3");
+    let expected = Trust {
+        file: "/t/trust".into(),
+        generation: 3,
+    };
+    assert_eq!(gate.trust, Some(expected));
+    for wrong in ["--trust 3", "--trust-file /t", "--trust-file /t --trust -1"] {
+        let refused = run(&format!("{GATE} {wrong} -- /etcd"), &pod).unwrap_err();
+        assert_eq!(refused.exit, Exit::Usage, "{wrong}");
+    }
     let gate = secure("--secure-listen=127.0.0.1:7");
     assert_eq!(gate.secure.unwrap().listen.port(), 7);
     assert_eq!(gate.transport, None);

@@ -65,6 +65,24 @@ fn a_pod_without_certificates_says_nothing_of_transport() {
     assert!(!text.contains("transport"), "{text}");
 }
 
+/// The kubelet may mount a Secret as it was a moment ago.
+#[test]
+fn nothing_starts_on_older_authorities_than_the_pod_was_made_for() {
+    let mut pod = Pod::new();
+    pod.trust = Some(3);
+    fs::write(pod.path("trust"), "2").unwrap();
+    let mut agent = start(&pod);
+    await_some("that it tells", || {
+        pod.log()
+            .contains("newer certificate authorities")
+            .then_some(())
+    });
+    assert!(agent.is_running());
+    assert_eq!(pod.report(), None, "not even a wait is reported");
+    fs::write(pod.path("trust"), "4\n").unwrap();
+    pod.await_state(State::Empty);
+}
+
 #[test]
 fn only_a_caller_with_a_right_certificate_is_told() {
     let (ours, stranger) = (authority(), authority());

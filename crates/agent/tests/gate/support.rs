@@ -95,6 +95,8 @@ pub(crate) struct Pod {
     /// Certificates, where it has any.
     pub(crate) tls: Option<Tls>,
     pub(crate) transport: Option<&'static str>,
+    /// Generation of the authorities that it was made for.
+    pub(crate) trust: Option<u64>,
     /// The incarnation that grants are for.
     pub(crate) incarnation: u64,
 }
@@ -120,6 +122,7 @@ impl Pod {
             name: "c-0",
             tls: None,
             transport: None,
+            trust: None,
             incarnation: 1,
         }
     }
@@ -145,6 +148,11 @@ impl Pod {
             .arg("--termination-log")
             .arg(self.path("termination-log"))
             .args(self.transport.map(|text| format!("--transport={text}")))
+            .args(self.trust.map(|it| format!("--trust={it}")))
+            .args(
+                self.trust
+                    .map(|_| format!("--trust-file={}", self.path("trust").display())),
+            )
             .args(self.tls.iter().flat_map(|tls| tls.arguments(self)))
             .arg("--")
             .arg(etcd)

@@ -6,6 +6,10 @@ use crate::v1alpha1::security::{PlaintextClients, Security, Tls, TlsVersion};
 
 /// Default lifetime of a certificate, in seconds: 90 days.
 pub const DEFAULT_LEAF_LIFETIME: i64 = 90 * 24 * 60 * 60;
+/// Default lifetime of an authority, in seconds: ten years.
+const DEFAULT_AUTHORITY_LIFETIME: i64 = 10 * 365 * 24 * 60 * 60;
+/// Shortest lifetime of an authority, in seconds.
+const MIN_AUTHORITY_LIFETIME: i64 = 300;
 /// Shortest lifetime of a certificate, in seconds.
 const MIN_LEAF_LIFETIME: i64 = 60;
 
@@ -22,6 +26,8 @@ pub struct TlsIntent {
     pub extra_names: Vec<String>,
     /// How long a certificate is valid, in seconds.
     pub leaf_lifetime: i64,
+    /// How long an authority is valid, in seconds.
+    pub authority_lifetime: i64,
     /// Oldest version of TLS, as it was written.
     pub min_version: Option<TlsVersion>,
     /// Cipher suites, as they were written.
@@ -29,6 +35,10 @@ pub struct TlsIntent {
     /// Clients that run are led down no rung: etcd knows its users by their certificates, or may. The caller that parses a
     /// spec adds it.
     pub locked: bool,
+    /// Generation of the authorities that members are to trust. The caller adds it.
+    pub trust: u64,
+    /// The value of the annotation that asks for another authority. The caller adds it.
+    pub rotate: Option<String>,
 }
 
 /// Where the certificates of members come from. Those of clients, and the operator's own, are always issued by the operator.
@@ -111,6 +121,7 @@ pub(super) fn parse(security: Option<&Security>) -> TlsIntent {
         ca_secret,
         mut extra_names,
         leaf_lifetime_seconds,
+        ca_lifetime_seconds,
         min_version,
         cipher_suites,
         enabled: _,
@@ -136,9 +147,14 @@ pub(super) fn parse(security: Option<&Security>) -> TlsIntent {
         leaf_lifetime: leaf_lifetime_seconds
             .unwrap_or(DEFAULT_LEAF_LIFETIME)
             .max(MIN_LEAF_LIFETIME),
+        authority_lifetime: ca_lifetime_seconds
+            .unwrap_or(DEFAULT_AUTHORITY_LIFETIME)
+            .max(MIN_AUTHORITY_LIFETIME),
         min_version,
         cipher_suites,
         locked: false,
+        trust: 0,
+        rotate: None,
     }
 }
 

@@ -169,6 +169,11 @@ pub(super) const RULES: &[CelRule] = &[
         "write 60 to 315360000 seconds (ten years), or leave it out for 90 days",
     ),
     always(
+        &["spec", "security", "tls", "caLifetimeSeconds"],
+        "self >= 300 && self <= 630720000",
+        "write 300 to 630720000 seconds (twenty years), or leave it out for ten years",
+    ),
+    always(
         &["spec", "security", "tls", "cipherSuites", "*"],
         "self.matches('^TLS_[A-Z0-9_]+$')",
         "not the name of a cipher suite: write it as Go does, such as TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",

@@ -100,6 +100,10 @@ pub struct Tls {
     /// that, without a restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaf_lifetime_seconds: Option<i64>,
+    /// How long a certificate authority of the operator's is valid; ten years when absent. It is replaced after two thirds of
+    /// that, which restarts every member once, one after the other. A change counts from the next one on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_lifetime_seconds: Option<i64>,
     /// Oldest version of TLS that members accept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_version: Option<TlsVersion>,

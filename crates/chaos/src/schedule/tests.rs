@@ -66,7 +66,7 @@ fn sizes_go_to_and_fro_and_never_below_three() {
         let sizes: Vec<u32> = edits
             .filter_map(|edit| match edit {
                 Edit::Resize(size) => Some(size),
-                Edit::Restart | Edit::Resources(_) => None,
+                Edit::Restart | Edit::Resources(_) | Edit::RotateAuthority => None,
             })
             .collect();
         let expected: Vec<u32> = [5, 3].into_iter().cycle().take(sizes.len()).collect();

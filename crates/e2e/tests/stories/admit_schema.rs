@@ -16,8 +16,10 @@ fn an_empty_spec_and_no_spec_at_all_get_every_default() -> Played {
         for manifest in [document("c", &json!({})), bare.to_string()] {
             let stored = stage.commands.try_apply(&manifest).await?.accepted()?;
             let spec = serde_json::from_str::<Value>(&stored)?["spec"].clone();
-            let expected =
-                json!({"size": 3, "version": "v3.5.35", "repository": "quay.io/coreos/etcd"});
+            let policy =
+                json!({"whenStopped": "Retain", "whenScaled": "Delete", "whenDeleted": "Retain"});
+            let expected = json!({"size": 3, "version": "v3.5.35", "repository": "quay.io/coreos/etcd",
+                "storage": {"size": "10Gi", "claimPolicy": policy}});
             ensure!(spec == expected, "{spec}");
         }
         let manifest = document("c", &json!({"storage": {}}));

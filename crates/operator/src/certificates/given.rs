@@ -4,7 +4,7 @@ use api::certificates::Copied;
 use api::names;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use manifests::tls::{CLIENT_AUTHORITIES, PEER, PEER_AUTHORITIES, SERVER, entry};
+use manifests::tls::{PEER, SERVER, entry};
 use pki::{Flaw, Pair, PrivateKey, Usage, Validity, Wanted};
 use sha2::{Digest as _, Sha256};
 
@@ -104,14 +104,14 @@ impl Given {
         })
     }
 
-    /// As the Secret of the members holds it. The operator's own authority for clients is always among those that are
-    /// trusted: the operator itself, and the clients that it issues certificates for, are known by it.
-    pub(crate) fn entries(&self, cluster: &str, own: &str) -> Vec<(String, String)> {
-        let trusted = format!("{}\n{own}", self.server.trust.trim_end());
-        let mut all = vec![
-            (CLIENT_AUTHORITIES.to_owned(), trusted),
-            (PEER_AUTHORITIES.to_owned(), self.peer.trust.clone()),
-        ];
+    /// The authorities that clients, and peers, are verified by.
+    pub(crate) fn trust(&self) -> (&str, &str) {
+        (&self.server.trust, &self.peer.trust)
+    }
+
+    /// The certificates, as the Secret of the members holds them.
+    pub(crate) fn entries(&self, cluster: &str) -> Vec<(String, String)> {
+        let mut all = Vec::new();
         for ordinal in Subjects::ordinals() {
             let member = names::member(cluster, ordinal);
             for (plane, Plane { pair, .. }) in [(SERVER, &self.server), (PEER, &self.peer)] {

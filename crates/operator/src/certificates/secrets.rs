@@ -107,6 +107,8 @@ mod tests {
             not_after: time,
             data: String::new(),
             copied: None,
+            trust: None,
+            rotation: None,
         };
         let entries = [("tls.key".to_owned(), "CANARY".to_owned())];
         build(&owner, ("db-tls", "Opaque"), &entries, &record)

@@ -1,6 +1,6 @@
 //! What certificates are issued for: which names, uses and dates each has. Pure.
 
-use api::certificates::Copied;
+use api::certificates::Record;
 use api::intent::{MAX_SIZE, TlsIntent};
 use api::names;
 use jiff::{SignedDuration, Timestamp};
@@ -87,9 +87,12 @@ impl Subjects<'_> {
     }
 
     /// Identity of what is asked of the certificate for clients. It comes with the authorities that verify the members.
-    pub(crate) fn asked_of_clients(&self, shown: Option<&Copied>) -> String {
-        let trust = shown.map(|shown| format!(" {}", shown.trust));
-        let trust = trust.unwrap_or_default();
+    pub(crate) fn asked_of_clients(&self, shown: Option<&Record>) -> String {
+        let copied = shown.and_then(|shown| shown.copied.as_ref());
+        let copied = copied.map(|copied| format!(" {}", copied.trust));
+        let changed = shown.and_then(|shown| shown.trust.as_ref());
+        let changed = changed.map(|trust| format!(" {}", trust.authorities.join(" ")));
+        let trust = copied.unwrap_or_default() + &changed.unwrap_or_default();
         digest(&format!("{CLIENT} {}{trust}", self.tls.leaf_lifetime))
     }
 
@@ -111,8 +114,13 @@ impl Subjects<'_> {
     }
 
     /// Identity of what is asked of the certificate of a user.
-    pub(crate) fn asked_of_user(&self, user: &str, shown: Option<&Copied>) -> String {
+    pub(crate) fn asked_of_user(&self, user: &str, shown: Option<&Record>) -> String {
         digest(&format!("user {user} {}", self.asked_of_clients(shown)))
+    }
+
+    /// How long an authority is valid.
+    pub(crate) fn authority_lifetime(&self) -> SignedDuration {
+        SignedDuration::from_secs(self.tls.authority_lifetime)
     }
 
     fn lifetime(&self) -> SignedDuration {

@@ -9,9 +9,9 @@ use etcd::Credentials;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt};
-use manifests::tls::CLIENT_AUTHORITIES;
+use manifests::tls::{CLIENT_AUTHORITIES, SERVER, entry};
 
-use super::Authorities;
+use super::keyring::Keyring;
 use super::secrets::{record, text};
 use super::subjects::Subjects;
 use crate::cluster::observe::is_owned;
@@ -53,34 +53,26 @@ impl Vault {
     }
 }
 
-/// Sees to it that there is an identity, made from the authority of now. Should that be gone or altered, the certificate for
-/// clients serves, so that the members can be asked all the same; and should nothing be had, what there was is kept.
+/// Sees to it that there is an identity, made from the authority that issued what the members show. Should that be gone, the
+/// certificate for clients serves, or one of a member, so that the members can be asked all the same; and should nothing be
+/// had, what there was is kept.
 pub(crate) async fn refresh(cluster: &EtcdCluster, now: Timestamp, ctx: &Context) {
-    let (namespace, name) = place(cluster);
+    let (namespace, _) = place(cluster);
     let uid = cluster.uid().unwrap_or_default();
-    let usable = |secret: &str| {
-        let live = crate::caches::get(&ctx.caches.secrets, &namespace, secret)?;
-        // One that was altered, or is not ours, would cost an identity that works.
-        let ours = is_owned(live.as_ref(), cluster) && record(&live).is_some();
-        live.resource_version().filter(|_| ours)
-    };
-    let sources = [names::authority_secret(&name), names::client_secret(&name)];
-    let source = sources
-        .into_iter()
-        .find_map(|source| Some((usable(&source)?, source)));
-    let Some((version, source)) = source else {
+    let Some((source, version)) = source(cluster, ctx) else {
         return;
     };
     let shown = shown_by_others(cluster, ctx);
-    let version = format!("{source} {version} {shown:?}");
+    let version = format!("{source:?} {version} {shown:?}");
     if ctx.vault.is_fresh(&uid, &version, now) {
         return;
     }
     let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), &namespace);
-    let secret = match secrets.get(&source).await {
+    let secret = match secrets.get(source.secret()).await {
         Ok(secret) => secret,
         Err(error) => {
-            tracing::warn!(secret = source, %error, "the operator's own certificate cannot be issued");
+            let secret = source.secret();
+            tracing::warn!(secret, %error, "the operator's own certificate cannot be issued");
             return;
         }
     };
@@ -94,10 +86,13 @@ pub(crate) async fn refresh(cluster: &EtcdCluster, now: Timestamp, ctx: &Context
         },
         None => None,
     };
-    let made = issue(&secret, trust, now).or_else(|| take_over(&secret));
+    let made = match &source {
+        Source::Authority { issuer, .. } => issue(&secret, issuer, trust, now),
+        Source::Pair { keys, .. } => take_over(&secret, keys),
+    };
     let Some((credentials, renew_at)) = made else {
         tracing::warn!(
-            secret = source,
+            secret = source.secret(),
             "no certificate for the operator can be made of it"
         );
         return;
@@ -110,7 +105,64 @@ pub(crate) async fn refresh(cluster: &EtcdCluster, now: Timestamp, ctx: &Context
     ctx.vault.lock().insert(uid, held);
 }
 
-/// The Secret, its key and its version, with what members are verified by where another source issued their certificates.
+/// What an identity is made from.
+#[derive(Debug)]
+enum Source {
+    /// The authority with this identity, in a Secret.
+    Authority { secret: String, issuer: String },
+    /// A certificate that is there: the authorities, the certificate and the key.
+    Pair { secret: String, keys: [String; 3] },
+}
+
+impl Source {
+    fn secret(&self) -> &str {
+        match self {
+            Self::Authority { secret, .. } | Self::Pair { secret, .. } => secret,
+        }
+    }
+}
+
+/// The best that the caches know of, and its version. One that was altered, or is not ours, would cost an identity that works.
+fn source(cluster: &EtcdCluster, ctx: &Context) -> Option<(Source, String)> {
+    let (namespace, name) = place(cluster);
+    let usable = |secret: &str| {
+        let live = crate::caches::get(&ctx.caches.secrets, &namespace, secret)?;
+        let record = record(&live).filter(|_| is_owned(live.as_ref(), cluster))?;
+        Some((record, live.resource_version()?))
+    };
+    let members = usable(&names::member_secret(&name));
+    let secret = names::authority_secret(&name);
+    if let Some((ours, version)) = usable(&secret) {
+        let rotation = ours.rotation.as_ref();
+        let previous = rotation.and_then(|it| it.previous.clone());
+        let shown = members.as_ref().map(|(record, _)| &record.authorities);
+        let issuer = match shown {
+            Some(shown) if *shown == ours.authorities => Some(ours.authorities),
+            Some(shown) => previous.filter(|previous| previous == shown),
+            // While the way to the newest is not at its end, the one before is trusted by all.
+            None => previous.or(Some(ours.authorities)),
+        };
+        if let Some(issuer) = issuer {
+            return Some((Source::Authority { secret, issuer }, version));
+        }
+    }
+    let secret = names::client_secret(&name);
+    if let Some((_, version)) = usable(&secret) {
+        let keys = ["ca.crt", "tls.crt", "tls.key"].map(str::to_owned);
+        return Some((Source::Pair { secret, keys }, version));
+    }
+    let (_, version) = members?;
+    let member = names::member(&name, 0);
+    let keys = [
+        CLIENT_AUTHORITIES.to_owned(),
+        entry(&member, SERVER, false),
+        entry(&member, SERVER, true),
+    ];
+    let secret = names::member_secret(&name);
+    Some((Source::Pair { secret, keys }, version))
+}
+
+/// The Secret, its key and its version, with what members are verified by where that is more than our own authority.
 fn shown_by_others(cluster: &EtcdCluster, ctx: &Context) -> Option<(String, &'static str, String)> {
     let (namespace, name) = place(cluster);
     let all = [
@@ -119,20 +171,22 @@ fn shown_by_others(cluster: &EtcdCluster, ctx: &Context) -> Option<(String, &'st
     ];
     all.into_iter().find_map(|(secret, key)| {
         let live = crate::caches::get(&ctx.caches.secrets, &namespace, &secret)?;
-        let copied = record(&live).is_some_and(|record| record.copied.is_some());
-        let ours = is_owned(live.as_ref(), cluster) && copied;
+        let more = record(&live).is_some_and(|it| it.copied.is_some() || it.trust.is_some());
+        let ours = is_owned(live.as_ref(), cluster) && more;
         let version = live.resource_version().filter(|_| ours)?;
         Some((secret, key, version))
     })
 }
 
-/// From the authority; `trust` verifies the members where it is not that one alone.
+/// From an authority; `trust` verifies the members where it is not that one alone.
 fn issue(
     secret: &Secret,
+    issuer: &str,
     trust: Option<String>,
     now: Timestamp,
 ) -> Option<(Credentials, Timestamp)> {
-    let authorities = Authorities::read(secret)?;
+    let keyring = Keyring::read(secret)?;
+    let authorities = keyring.find(issuer)?;
     let leaf = Subjects::operator(now);
     let pair = authorities.client.issue(&leaf).ok()?;
     let trust = trust.unwrap_or_else(|| authorities.client.certificate().to_owned());
@@ -140,10 +194,10 @@ fn issue(
     Some((credentials, leaf.validity.renewal(now)))
 }
 
-/// From the certificate for clients, which lasts as long as its Secret is as it is.
-fn take_over(secret: &Secret) -> Option<(Credentials, Timestamp)> {
-    let of = |key: &str| text(secret, key);
-    let key = pki::PrivateKey::from_pem(of("tls.key")?);
-    let credentials = Credentials::new(&of("ca.crt")?, &of("tls.crt")?, key.expose()).ok()?;
+/// From a certificate that is there, which lasts as long as its Secret is as it is.
+fn take_over(secret: &Secret, keys: &[String; 3]) -> Option<(Credentials, Timestamp)> {
+    let [trust, certificate, key] = keys.each_ref().map(|key| text(secret, key));
+    let key = pki::PrivateKey::from_pem(key?);
+    let credentials = Credentials::new(&trust?, &certificate?, key.expose()).ok()?;
     Some((credentials, Timestamp::MAX))
 }

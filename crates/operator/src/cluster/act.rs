@@ -12,6 +12,8 @@ mod managers;
 pub(crate) mod members;
 mod release;
 mod restore;
+mod rotation;
+mod secrets;
 mod volumes;
 
 use api::EtcdCluster;
@@ -93,6 +95,7 @@ async fn carry_out(
         }
         Step::Disarm { alarm } => maintain::disarm(observed, *alarm, cluster, ctx).await,
         Step::IssueCertificates(what) => certificates::issue(cluster, observed, *what, ctx).await,
+        Step::RotateAuthority(what) => rotation::rotate(cluster, observed, *what, ctx).await,
         Step::RefreshCertificates {
             ordinal,
             uid,

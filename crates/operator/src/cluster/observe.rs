@@ -46,8 +46,10 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
     let latched = status::latched(&known.cloned().unwrap_or_default());
     // How many pods there are bears on how many there should be.
     let objects = template::describe_set(cluster, ctx);
+    let trust = certificates::generation(cluster, ctx);
     let (intent, target) = match read_spec(cluster) {
         Ok(mut intent) => {
+            intent.tls.trust = trust;
             intent.tls.locked = intent.auth == Some(true) || !ctx.accounts.is_off(&uid);
             let target = decide_target(&intent, &latched);
             (Ok(intent), Some(target))
@@ -123,6 +125,8 @@ fn read_spec(cluster: &EtcdCluster) -> Result<ClusterIntent, InvalidSpec> {
     let mut intent = ClusterIntent::parse(&cluster.spec)?;
     let asked = cluster.annotations().get(labels::RESTARTED_AT_ANNOTATION);
     intent.restarted_at = asked.filter(|asked| !asked.is_empty()).cloned();
+    let asked = cluster.annotations().get(labels::ROTATE_ANNOTATION);
+    intent.tls.rotate = asked.filter(|asked| !asked.is_empty()).cloned();
     Ok(intent)
 }
 

@@ -43,6 +43,8 @@ async fn issue(issue: Issue, answers: Vec<(u16, Value)>) -> (Outcome, Vec<Record
             not_after: time,
             data: String::new(),
             copied: None,
+            trust: None,
+            rotation: None,
         });
     }
     let step = decision(Step::IssueCertificates(issue));
@@ -72,6 +74,7 @@ const ALL: Issue = Issue {
     authority: true,
     members: true,
     clients: true,
+    by: plan::decision::Issuer::Newest,
 };
 
 pub(super) fn text(body: &Value, key: &str) -> String {
@@ -224,6 +227,7 @@ async fn the_certificate_of_a_user_has_its_name_and_goes_with_its_object() {
     let step = decision(Step::ChangeAuth(plan::observed::AuthChange::Certify {
         object: "kim".into(),
         user: "kim".into(),
+        by: plan::decision::Issuer::Newest,
     }));
     let outcome = Box::pin(act::act(&cluster, &observed, &step, &ctx)).await;
     assert_eq!(outcome, Outcome::Done);

@@ -158,6 +158,7 @@ fn held() -> Pod {
         outdated: false,
         template: String::new(),
         transport: api::Transport::default(),
+        trust: 0,
         refreshed: None,
         debug: false,
         told_removed: vec![],

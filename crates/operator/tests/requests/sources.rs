@@ -235,6 +235,7 @@ async fn what_is_copied_serves_every_member_and_knows_the_operators_own_clients(
         authority: true,
         members: true,
         clients: true,
+        ..Issue::default()
     }));
     let object = serde_json::to_value(&cluster).unwrap();
     let begin = vec![(200, object), absent(), absent(), made()];

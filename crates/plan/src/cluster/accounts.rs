@@ -140,25 +140,24 @@ fn set_password(wish: &UserWish) -> Option<AuthChange> {
     })
 }
 
-/// Its Secret is missing, was altered, is due, or is of another authority than there is now. One of another owner is left
+/// Its Secret is missing, was altered, is due, or is of another authority than the one that issues. One of another owner is left
 /// alone.
 fn of_certificate(observed: &Observed, wish: &UserWish) -> Option<AuthChange> {
     let Login::Certificate { issued, asked } = &wish.login else {
         return None;
     };
-    let authority = observed.certificates.authority.record()?;
+    let (by, issuing) = (observed.issuer()?, observed.issuing()?);
     let due = match issued {
         Issued::Missing | Issued::Altered => true,
         Issued::Unknown | Issued::Foreign => false,
         Issued::Recorded(record) => {
-            is_due(record, observed.now)
-                || record.asked != *asked
-                || record.authorities != authority.authorities
+            is_due(record, observed.now) || record.asked != *asked || record.authorities != *issuing
         }
     };
     due.then(|| AuthChange::Certify {
         object: wish.object.clone(),
         user: wish.user.clone(),
+        by,
     })
 }
 

@@ -5,7 +5,7 @@ use api::intent::{Source, TlsIntent};
 use api::v1alpha1::cluster::Retention;
 use api::{Plane, Reason, Transport, names};
 
-use crate::decision::{Decision, Issue, SETTLED, SOON, Step};
+use crate::decision::{Decision, Issue, Issuer, SETTLED, SOON, Step};
 use crate::observed::{Issued, Observed, Offered, Process, is_due};
 use crate::why::Certificates;
 
@@ -21,26 +21,31 @@ pub(super) fn needed(observed: &Observed) -> Option<Decision> {
     let issued = &observed.certificates;
     let absent = |issued: &Issued| matches!(issued, Issued::Missing | Issued::Altered);
     let authority = absent(&issued.authority);
-    // What members trust is in their memory: another authority would cut off every member that is restarted.
-    if (authority || is_of_another_authority(observed, &issued.members))
-        && !observed.trusts_nothing()
-    {
+    let free = observed.trusts_nothing();
+    // What members trust is in their memory: `rotation` leads them to another authority.
+    if authority && !free {
         return None;
     }
+    let by = if authority {
+        Issuer::Newest
+    } else {
+        observed.issuer()?
+    };
     let others = |issued: &Issued| match issued {
         Issued::Unknown | Issued::Foreign => false,
         Issued::Missing | Issued::Altered => true,
-        Issued::Recorded(_) => authority || is_of_another_authority(observed, issued),
+        Issued::Recorded(_) => free && (authority || is_of_another_authority(observed, issued)),
     };
     let other = issued.are_of_another_source();
     let due = others(&issued.members) || (other && issued.members.record().is_some());
-    let members = due && issued.can_be_had() && (!other || observed.trusts_nothing());
+    let members = due && issued.can_be_had() && (!other || free);
     // Clients are told what members show, so that comes first.
     let shown = issued.offered == Offered::Own || members || issued.members.record().is_some();
     let decision = issue(Issue {
         authority,
         members,
         clients: others(&issued.clients) && shown,
+        by,
     });
     let decision = decision.filter(|_| issued.authority != Issued::Foreign);
     // Nothing begins without them. Members that run have theirs, and are repaired though a Secret cannot be written.
@@ -109,12 +114,16 @@ pub(super) fn renew(observed: &Observed) -> Option<Decision> {
     if !observed.has_tls() {
         return None;
     }
+    let decision = issue(due(observed).unwrap_or_default());
+    let awake = |decision: &Decision| !observed.rests(&decision.step);
+    let decision = decision.filter(awake);
+    decision.or_else(|| refresh(observed).filter(awake))
+}
+
+/// What is due, by the authority that members trust.
+fn due(observed: &Observed) -> Option<Issue> {
     let issued = &observed.certificates;
-    issued.authority.record()?;
-    // Whatever it issues, the members would not believe.
-    if is_of_another_authority(observed, &issued.members) {
-        return None;
-    }
+    let (by, issuing) = (observed.issuer()?, observed.issuing()?);
     let due = |issued: &Issued, asked: &String| {
         let record = issued.record();
         record.is_some_and(|record| is_due(record, observed.now) || record.asked != *asked)
@@ -128,14 +137,14 @@ pub(super) fn renew(observed: &Observed) -> Option<Decision> {
         }
     };
     let shown = issued.offered == Offered::Own || issued.members.record().is_some();
-    let decision = issue(Issue {
+    let clients = issued.clients.record();
+    let other = clients.is_some_and(|record| record.authorities != *issuing);
+    Some(Issue {
         authority: false,
         members: members && !issued.are_of_another_source(),
-        clients: due(&issued.clients, &issued.asked_of_clients) && shown,
-    });
-    let awake = |decision: &Decision| !observed.rests(&decision.step);
-    let decision = decision.filter(awake);
-    decision.or_else(|| refresh(observed).filter(awake))
+        clients: (other || due(&issued.clients, &issued.asked_of_clients)) && shown,
+        by,
+    })
 }
 
 fn refresh(observed: &Observed) -> Option<Decision> {
@@ -163,7 +172,6 @@ pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
     if !observed.has_tls() {
         return all;
     }
-    let name = &observed.cluster.name;
     let foreign = foreign(observed);
     if !foreign.is_empty() && formed {
         let why = format!(
@@ -172,25 +180,24 @@ pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
         );
         all.push((Reason::ForeignObject, why));
     }
-    let lost = matches!(
-        observed.certificates.authority,
-        Issued::Missing | Issued::Altered
-    );
-    if lost && !observed.trusts_nothing() {
+    if is_lost(observed) {
         all.push((Reason::CertificateProblem, lost_authority(observed)));
-    }
-    let members = &observed.certificates.members;
-    if is_of_another_authority(observed, members) && !observed.trusts_nothing() {
-        let (authority, members) = (names::authority_secret(name), names::member_secret(name));
-        let why = format!(
-            "the certificates in the Secret {members} were issued by another authority than the Secret {authority} has now, and the members trust that one: restore the newest backup of {authority}, or {}",
-            start_over(observed)
-        );
-        all.push((Reason::CertificateProblem, why));
     }
     all.extend(other_source(observed));
     all.extend(overdue(observed));
     all
+}
+
+/// No certificate that members trust can be issued, nor can they be led to another authority: what they trust is recorded
+/// nowhere.
+fn is_lost(observed: &Observed) -> bool {
+    let issued = &observed.certificates;
+    let absent = |it: &Issued| matches!(it, Issued::Missing | Issued::Altered);
+    let authority = absent(&issued.authority)
+        || (issued.authority.record().is_some() && observed.issuer().is_none());
+    let members = absent(&issued.members);
+    let source = issued.members == Issued::Missing && issued.are_of_another_source();
+    ((authority && members) || source) && !observed.trusts_nothing()
 }
 
 /// What is wrong with the certificates of another source.
@@ -203,29 +210,18 @@ fn other_source(observed: &Observed) -> Option<(Reason, String)> {
         ),
         None => String::new(),
     };
-    let why = if let Offered::Unusable(why) = &issued.offered {
-        format!("{why}{goes_on}")
-    } else if issued.are_of_another_source() && !observed.trusts_nothing() {
-        let secret = names::member_secret(&observed.cluster.name);
-        format!(
-            "the certificates that security.tls names now were issued by another authority than those in the Secret {secret}, and members that run trust only the one before{goes_on}: {}",
-            start_over(observed)
-        )
-    } else {
+    let Offered::Unusable(why) = &issued.offered else {
         return None;
     };
+    let why = format!("{why}{goes_on}");
     Some((Reason::CertificateProblem, why))
 }
 
 fn lost_authority(observed: &Observed) -> String {
-    let secret = names::authority_secret(&observed.cluster.name);
-    let start = if observed.lacks_certificates() {
-        ", and a pod that is recreated cannot start, because the Secret that it mounts is gone as well"
-    } else {
-        ""
-    };
+    let name = &observed.cluster.name;
+    let (authority, members) = (names::authority_secret(name), names::member_secret(name));
     format!(
-        "the Secret {secret} with the certificate authority was deleted or altered: the members go on with the certificates they have, which cannot be renewed{start}. Restore the Secret from a backup; or {}",
+        "the Secrets {authority} and {members} were deleted or altered: the members go on with the certificates they have, which cannot be renewed, and a pod that is recreated cannot start. Restore both Secrets from a backup; or {}",
         start_over(observed)
     )
 }

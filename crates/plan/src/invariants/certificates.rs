@@ -4,7 +4,7 @@ use api::{Plane, Transport};
 use manifests::Template;
 
 use super::{Violation, auth, ensure, facts};
-use crate::decision::{Issue, Step};
+use crate::decision::Step;
 use crate::observed::{Issued, Latched, Member, MemberList, Observed, Offered, Pod};
 
 /// What a cluster that has formed runs; an earlier release formed plaintext ones only, and recorded nothing.
@@ -221,32 +221,8 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
     )
 }
 
-/// Another authority only where the cluster is stopped, is plaintext, or no pod was granted its start: members read what they trust once,
-/// when they start. Nor are certificates of another authority written under them, from whichever source they come.
-pub(super) fn check_issue(observed: &Observed, issue: Issue) -> Result<(), Violation> {
-    let issued = &observed.certificates.authority;
-    let latched = &observed.cluster.latched;
-    let never = latched.bootstrap.is_none() && latched.cluster_id.is_none();
-    let none = never || is_stopped(observed) || is_plaintext(observed);
-    if issue.members {
-        ensure(none || is_trusted(observed), Violation::Transport)?;
-    }
-    if issue.authority {
-        let free = matches!(issued, Issued::Missing | Issued::Altered);
-        return ensure(none && free, Violation::Transport);
-    }
-    let Issued::Recorded(ours) = issued else {
-        return Err(Violation::Transport);
-    };
-    let of_another = match &observed.certificates.members {
-        Issued::Recorded(theirs) => theirs.authorities != ours.authorities,
-        Issued::Unknown | Issued::Missing | Issued::Foreign | Issued::Altered => false,
-    };
-    ensure(!of_another || none, Violation::Transport)
-}
-
 /// What would be copied now was issued by what the members were told to trust, as far as any Secret of ours still tells.
-fn is_trusted(observed: &Observed) -> bool {
+pub(super) fn is_trusted(observed: &Observed) -> bool {
     let issued = &observed.certificates;
     let trust = match &issued.offered {
         Offered::Unusable(_) => return false,
@@ -260,7 +236,7 @@ fn is_trusted(observed: &Observed) -> bool {
 }
 
 /// Every pod is there and has no certificates, and no template that has some was proven or is tried.
-fn is_plaintext(observed: &Observed) -> bool {
+pub(super) fn is_plaintext(observed: &Observed) -> bool {
     let latched = &observed.cluster.latched;
     let plain =
         |transport: Option<Transport>| transport.is_none_or(|it| it == Transport::default());
@@ -273,7 +249,7 @@ fn is_plaintext(observed: &Observed) -> bool {
 }
 
 /// No pod has read anything that a later one would contradict.
-fn is_stopped(observed: &Observed) -> bool {
+pub(super) fn is_stopped(observed: &Observed) -> bool {
     let replicas = observed.objects.replicas.unwrap_or(0);
     replicas == 0 && observed.pods.is_empty()
 }

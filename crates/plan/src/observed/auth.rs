@@ -8,6 +8,7 @@ use api::v1alpha1::role::{Access, Keys};
 use api::v1alpha1::user::SecretVersion;
 
 use super::{Issued, MemberList, Observed};
+use crate::decision::Issuer;
 
 /// The user, and the role, without which etcd does not switch authentication on.
 pub const ROOT: &str = "root";
@@ -85,6 +86,10 @@ pub struct UserWish {
 
 /// How a user is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "as large as what is recorded on a Secret, and it lives for one look"
+)]
 pub enum Login {
     /// By the password in a Secret.
     Password {
@@ -246,6 +251,8 @@ pub enum AuthChange {
         object: String,
         /// The user.
         user: String,
+        /// By which authority of ours.
+        by: Issuer,
     },
     /// Delete a user.
     DeleteUser {

@@ -69,6 +69,10 @@ impl Certificates {
 
 /// What is in a Secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are three of a cluster, and they live for one look"
+)]
 pub enum Issued {
     /// It was not looked at.
     #[default]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use api::{Reason, Transport};
 
-use crate::decision::Issue;
+use crate::decision::{Issue, Rotate};
 
 /// Why, of certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub enum Certificates {
     OtherTransport(String, Transport),
     /// These are issued.
     Issuing(Issue),
+    /// This is done on the way to another authority.
+    Rotating(Rotate),
     /// The kubelet of this pod is told to bring them.
     Refreshing(String),
     /// The spec names no source of them.
@@ -27,7 +29,9 @@ impl Certificates {
     pub(super) fn reason(&self) -> Reason {
         match self {
             Self::OtherTransport(..) => Reason::StartingPods,
-            Self::Issuing(_) | Self::Refreshing(_) => Reason::IssuingCertificates,
+            Self::Issuing(_) | Self::Rotating(_) | Self::Refreshing(_) => {
+                Reason::IssuingCertificates
+            }
             Self::Nowhere => Reason::InvalidSpec,
             Self::Unusable(_) => Reason::CertificateProblem,
             Self::Foreign(_) => Reason::ForeignObject,
@@ -43,6 +47,7 @@ impl fmt::Display for Certificates {
                 "waiting for {member} to be recreated: it was created for another transport than {transport}"
             ),
             Self::Issuing(what) => write!(out, "issuing {}", what.describe()),
+            Self::Rotating(what) => out.write_str(what.describe()),
             Self::Refreshing(member) => write!(
                 out,
                 "the kubelet is told to bring the new certificates to {member}"

@@ -53,6 +53,7 @@ mod worlds_refuse;
 mod worlds_refuse_steps;
 mod worlds_rest;
 mod worlds_rollback;
+mod worlds_rotate;
 mod worlds_shrink;
 mod worlds_source;
 mod worlds_space;

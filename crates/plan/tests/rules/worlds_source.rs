@@ -193,39 +193,6 @@ fn what_breaks_while_a_cluster_forms_does_not_hold_it_up() {
     }
 }
 
-/// Both ways: their authority is another one, or the source itself is.
-#[test]
-fn another_authority_waits_until_no_member_runs() {
-    let sources = [
-        Some(Ok(offer("one", "theirs"))),
-        None,
-        Some(Ok(offer("two", "others"))),
-    ];
-    for (from, to) in [(0, 2), (0, 1), (1, 0)] {
-        let mut world = World::new(3, 6, 4);
-        world.object.tls = true;
-        world.certificates.theirs = sources[from].clone();
-        let mut run = Run::new(world);
-        settle(&mut run, "before");
-        let before = run.world.certificates.members.clone();
-        run.world.certificates.theirs = sources[to].clone();
-        for _turn in 0..100 {
-            assert_eq!(run.turn().forbidden, None);
-        }
-        assert_eq!(run.world.certificates.members, before, "{from} to {to}");
-        assert_eq!(run.world.healthy_voters(), 3);
-        told(&run, "spec.size to 0");
-        // The remedy that is named.
-        run.world.resize(0);
-        run.turns(100);
-        run.world.resize(3);
-        settle(&mut run, &format!("started, {from} to {to}"));
-        let theirs = sources[to].clone().and_then(Result::ok);
-        assert_eq!(shown(&run), theirs, "{from} to {to}");
-        assert_eq!(run.world.clusters.len(), 1, "the same data");
-    }
-}
-
 #[test]
 fn neither_another_authority_nor_what_cannot_be_used_is_ever_written_under_members() {
     let mut run = settled(5);

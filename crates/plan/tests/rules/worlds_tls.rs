@@ -206,11 +206,13 @@ fn a_deleted_secret_is_issued_again_by_the_same_authority() {
     assert_eq!(run.world.certificates.made, 1);
 }
 
+/// What members trust is known by no Secret any more.
 #[test]
-fn a_deleted_authority_is_told_holds_up_no_repair_and_is_replaced_by_a_stop() {
+fn where_all_is_deleted_it_is_told_holds_up_no_repair_and_is_replaced_by_a_stop() {
     let mut run = settled(3, 6, 2);
     run.world.certificates.authority = None;
-    run.world.delete_pod(1);
+    run.world.certificates.members = None;
+    run.world.certificates.clients = None;
     run.turns(150);
     assert_eq!(run.world.certificates.made, 1, "never simply another one");
     assert_eq!(run.world.healthy_voters(), 3);
@@ -292,60 +294,12 @@ fn a_cluster_whose_first_certificates_cannot_be_written_begins_once_they_can() {
     assert_eq!(run.world.certificates.made, 1);
 }
 
-/// A backup of an older authority is restored, with all that is recorded on it.
-#[test]
-fn certificates_of_another_authority_are_not_written_under_running_members() {
-    let mut run = settled(3, 6, 2);
-    let mut older = run.world.certificates.authority.clone().unwrap();
-    older.authorities = "authority-0".to_owned();
-    run.world.certificates.authority = Some(older);
-    let before = run.world.certificates.members.clone().unwrap();
-    // Not even where they are due, or the one for clients is gone.
-    run.world.certificates.clients = None;
-    run.world.sleep(LIFETIME / 3 * 2 + 1);
-    for _turn in 0..100 {
-        let decision = run.turn();
-        assert_eq!(decision.forbidden, None);
-    }
-    let after = run.world.certificates.members.clone().unwrap();
-    assert_eq!(after.authorities, before.authorities);
-    assert_eq!(run.world.healthy_voters(), 3);
-    let conditions = &run.world.object.status.conditions;
-    let told = conditions.iter().find(|c| c.type_ == "Degraded").unwrap();
-    assert!(
-        told.message.contains("another authority"),
-        "{}",
-        told.message
-    );
-    let mut observed = run.look().observed;
-    let issue = Step::IssueCertificates(Issue {
-        members: true,
-        ..Issue::default()
-    });
-    assert_eq!(check(&observed, &issue), Err(Violation::Transport));
-    observed.pods.clear();
-    observed.objects.replicas = Some(0);
-    assert_eq!(check(&observed, &issue), Ok(()));
-}
-
-/// Its pod is evicted at that very moment: the one that comes may have mounted what was there before.
-#[test]
-fn a_single_member_whose_authority_is_lost_gets_no_other_while_its_pod_is_recreated() {
-    for seed in seeds(5) {
-        let mut run = settled(1, 6, seed);
-        run.world.certificates.authority = None;
-        run.world.delete_pod(0);
-        run.turns(100);
-        assert_eq!(run.world.certificates.made, 1, "seed {seed}");
-        assert_eq!(run.world.healthy_voters(), 1, "seed {seed}");
-    }
-}
-
 #[test]
 fn what_a_remedy_would_delete_is_said_before() {
     let mut run = settled(3, 6, 2);
     run.world.object.when_stopped = api::v1alpha1::cluster::Retention::Delete;
     run.world.certificates.authority = None;
+    run.world.certificates.members = None;
     run.turns(20);
     let conditions = &run.world.object.status.conditions;
     let told = conditions.iter().find(|c| c.type_ == "Degraded").unwrap();
@@ -442,6 +396,7 @@ fn issues_another_authority(observed: &Observed) -> Option<Step> {
         authority: true,
         members: true,
         clients: true,
+        ..Issue::default()
     }))
 }
 

@@ -312,6 +312,7 @@ impl Scene {
                         Made::Otherwise => OTHER.to_owned(),
                     },
                     transport: Transport::default(),
+                    trust: 0,
                     refreshed: None,
                     debug: false,
                     told_removed: slot.told.then(|| member_id(ordinal)).into_iter().collect(),

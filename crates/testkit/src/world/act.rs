@@ -20,6 +20,10 @@ pub struct Killed;
 
 /// An object that `ApplyObjects` writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are a dozen at most, for one step"
+)]
 pub(crate) enum Written {
     /// `account`, `peer`, `budget` or `client`, with its content.
     Small(&'static str, u32),
@@ -92,10 +96,7 @@ impl World {
             }
             Step::Promote { id, .. } => self.call(|world| world.member_promote(cluster, *id)),
             Step::MoveLeader { to, .. } => self.call(|world| world.move_leader(cluster, *to)),
-            Step::RetireMember { id, .. } => self.call(|world| {
-                world.note_removal(cluster, *id);
-                world.member_remove(cluster, *id)
-            }),
+            Step::RetireMember { id, .. } => self.call(|world| world.retire(cluster, *id)),
             Step::Compact { .. } | Step::Defragment { .. } | Step::Disarm { .. } => {
                 self.call(|world| world.maintain(look, step, cluster))
             }
@@ -111,11 +112,15 @@ impl World {
             | Step::DeleteClaim { .. }
             | Step::ExpandClaim { .. }
             | Step::OrphanPods { .. } => self.touch(step),
-            Step::IssueCertificates(_) | Step::RefreshCertificates { .. } => {
-                let step = step.clone();
-                self.call(|world| world.certify(&step))
-            }
+            Step::IssueCertificates(_)
+            | Step::RotateAuthority(_)
+            | Step::RefreshCertificates { .. } => self.call(|world| world.certify(step)),
         }
+    }
+
+    fn retire(&mut self, cluster: u64, id: u64) -> Result<(), String> {
+        self.note_removal(cluster, id);
+        self.member_remove(cluster, id)
     }
 
     /// A latch is written together with the report on it, as the operator does.
@@ -307,6 +312,7 @@ impl World {
                     rejected: self.rejected_edits.contains(&edit),
                     ungated: false,
                     transport,
+                    trust: rendered.tls.trust,
                     fence: None,
                     floors: std::collections::BTreeMap::new(),
                 }
@@ -471,6 +477,7 @@ fn is_guarded(step: &Step) -> bool {
             | Step::Compact { .. }
             | Step::Disarm { .. }
             | Step::ChangeAuth(_)
+            | Step::RotateAuthority(plan::decision::Rotate::Begin)
             | Step::IssueCertificates(Issue {
                 authority: true,
                 ..

@@ -83,7 +83,7 @@ impl World {
                 serving: true,
                 connected: self.now,
                 view: members.to_vec(),
-                trust: String::new(),
+                trust: Vec::new(),
                 hung: false,
                 followed: None,
             }),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::v1alpha1::role::{Access, Keys};
 use api::v1alpha1::user::SecretVersion;
+use plan::decision::Issuer;
 use plan::observed::{
     Accounts, Auth, AuthChange, Declared, Issued, Login, OPERATOR, ROOT, RoleWish, UserWish,
 };
@@ -117,8 +118,8 @@ impl World {
                 accounts.follow(change);
                 self.violate("a user of another was deleted");
             }
-            AuthChange::Certify { object, .. } => {
-                self.certify_user(object);
+            AuthChange::Certify { object, by, .. } => {
+                self.certify_user(object, *by);
             }
             _other => accounts.follow(change),
         }
@@ -130,12 +131,11 @@ impl World {
         Ok(())
     }
 
-    fn certify_user(&mut self, object: &str) {
-        let issuer = self.certificates.authority.clone();
-        let Some(issuer) = issuer else {
+    fn certify_user(&mut self, object: &str, by: Issuer) {
+        let Ok(issuer) = self.issuer(by) else {
             return;
         };
-        let record = self.issue_record(issuer.authorities, super::tls::LIFETIME);
+        let record = self.issue_record(issuer, super::tls::LIFETIME);
         for wish in &mut self.people.declared.users {
             if let Login::Certificate { issued, .. } = &mut wish.login
                 && wish.object == object

@@ -2,12 +2,29 @@
 
 use plan::observed::{Member, quorum};
 
-use crate::world::{Container, World};
+use crate::world::{Cluster, Container, World};
 
 /// Voters must have been connected for so long before a member is added, in seconds.
 const CONNECTED: i64 = 5;
 
 impl World {
+    /// Voters of the cluster that clients use, each serving and following a leader.
+    pub fn healthy_voters(&self) -> usize {
+        let live = |(id, cluster): (&u64, &Cluster)| {
+            let voters = cluster.members.iter().filter(|member| !member.learner);
+            let serving = voters.filter(|voter| {
+                self.process_of(*id, voter.id)
+                    .is_some_and(|process| process.serving && !process.hung)
+            });
+            if cluster.leader.is_some() {
+                serving.count()
+            } else {
+                0
+            }
+        };
+        self.clusters.iter().map(live).max().unwrap_or(0)
+    }
+
     /// `MemberAdd` as a learner.
     pub(crate) fn member_add(&mut self, id: u64, url: &str) -> Result<(), String> {
         self.need_quorum(id)?;

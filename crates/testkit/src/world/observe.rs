@@ -164,6 +164,8 @@ impl World {
         intent.tls.transport = self.asked_transport();
         intent.tls.live_switch = self.object.live_switch;
         intent.tls.source = self.source();
+        intent.tls.trust = self.told_generation();
+        intent.tls.rotate.clone_from(&self.object.rotate);
         intent.auth = self.object.auth;
         intent.tls.locked = self.object.auth == Some(true) || self.has_auth();
         self.upkeep_intent(&mut intent);
@@ -240,6 +242,7 @@ impl World {
                     .is_some_and(|set| set.template.hash != pod.template.hash),
                 template: pod.template.hash.clone(),
                 transport: pod.template.transport,
+                trust: pod.template.trust,
                 refreshed: pod.refreshed.clone(),
                 debug: false,
                 told_removed: pod.told_removed.clone(),
@@ -267,6 +270,9 @@ impl World {
         }
         if self.is_busy(process.member) {
             return Process::Unknown;
+        }
+        if self.distrusts_us(process, pod) {
+            return Process::Refusing("tls: unknown certificate authority".to_owned());
         }
         if self.turns_away(process.cluster, pod) {
             return Process::Refusing("etcd does not know who asks".to_owned());

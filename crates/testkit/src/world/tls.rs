@@ -31,12 +31,6 @@ pub struct Secrets {
     issued: u64,
 }
 
-/// What a process trusts that was started with a Secret.
-fn trust_of(record: &Record) -> String {
-    let copied = record.copied.as_ref().map(|copied| copied.trust.as_str());
-    format!("{} {}", record.authorities, copied.unwrap_or("own"))
-}
-
 impl Secrets {
     /// They go with the object that owned them.
     pub(super) fn forget(&mut self) {
@@ -107,6 +101,7 @@ impl World {
             self.violate("no scheme is served by every member");
         }
         self.check_peers();
+        self.check_trust();
     }
 
     fn client_of(&self, ordinal: u32) -> Option<Plane> {
@@ -159,7 +154,10 @@ impl World {
     fn asked_of_clients(&self) -> String {
         let shown = self.certificates.members.as_ref();
         let copied = shown.and_then(|record| record.copied.as_ref());
-        copied.map_or_else(|| "asked".to_owned(), |copied| copied.trust.clone())
+        let source = copied.map_or("asked", |copied| copied.trust.as_str());
+        let trusted = shown.and_then(|record| record.trust.as_ref());
+        let trusted = trusted.map(|trust| trust.authorities.join(" "));
+        format!("{source}{}", trusted.unwrap_or_default())
     }
 
     /// The URL under which a pod listens for peers.
@@ -171,14 +169,17 @@ impl World {
 
     /// No container starts before its volumes are there.
     pub(super) fn can_mount(&self, pod: &Pod) -> bool {
-        pod.template.transport.is_plain() || self.certificates.members.is_some()
+        // The agent waits for the authorities that its pod was made for.
+        let members = self.certificates.members.as_ref();
+        let mounted = members.is_some_and(|it| it.generation() >= pod.template.trust);
+        pod.template.transport.is_plain() || mounted
     }
 
-    pub(super) fn read_trust(&self, ordinal: u32) -> String {
+    pub(super) fn read_trust(&self, ordinal: u32) -> Vec<String> {
         let pod = self.pods.get(&ordinal);
-        let tls = pod.is_some_and(|pod| !pod.template.transport.peer.is_plain());
+        let tls = pod.is_some_and(|pod| !pod.template.transport.is_plain());
         let record = self.certificates.members.as_ref().filter(|_| tls);
-        record.map_or_else(String::new, trust_of)
+        record.map_or_else(Vec::new, Record::trusted)
     }
 
     /// The others do not hear it: it listens on another scheme than it is listed under, or trusts another authority than
@@ -193,11 +194,7 @@ impl World {
         let Some((_, process)) = live else {
             return false;
         };
-        let shown = self.certificates.members.as_ref();
-        // A Secret that was deleted takes nothing out of a volume that is mounted.
-        let believed = process.trust.is_empty()
-            || shown.is_none_or(|record| trust_of(record) == process.trust);
-        self.is_unreachable(cluster, member) || !believed
+        self.is_unreachable(cluster, member) || !self.believes_the_others(process)
     }
 
     pub(super) fn certify(&mut self, step: &Step) -> Result<(), String> {
@@ -220,26 +217,32 @@ impl World {
                     let name = format!("authority-{}", self.certificates.made);
                     self.certificates.authority = Some(self.issue_record(name, LIFETIME * 40));
                 }
-                let Some(issuer) = self.certificates.authority.clone() else {
-                    return Err("there is no authority".to_owned());
-                };
-                let leaf = self.issue_record(issuer.authorities, LIFETIME);
+                let issuer = self.issuer(issue.by)?;
+                let leaf = self.issue_record(issuer, LIFETIME);
                 if issue.members {
                     let copied = self.certificates.theirs.clone().transpose()?;
                     let leaf = leaf.clone();
-                    self.certificates.members = Some(Record { copied, ..leaf });
+                    let trust = self.trust_when_issued(issue.by, copied.as_ref());
+                    self.certificates.members = Some(Record {
+                        copied,
+                        trust,
+                        ..leaf
+                    });
                 }
                 if issue.clients {
                     let shown = self.certificates.members.as_ref();
                     let copied = shown.and_then(|record| record.copied.clone());
+                    let trust = shown.and_then(|record| record.trust.clone());
                     let asked = self.asked_of_clients();
                     self.certificates.clients = Some(Record {
                         copied,
+                        trust,
                         asked,
                         ..leaf
                     });
                 }
             }
+            Step::RotateAuthority(what) => self.rotate(*what)?,
             Step::RefreshCertificates {
                 ordinal,
                 uid,
@@ -264,6 +267,8 @@ impl World {
             not_after: after(lifetime),
             data: format!("{:016x}", self.certificates.issued),
             copied: None,
+            trust: None,
+            rotation: None,
         }
     }
 }

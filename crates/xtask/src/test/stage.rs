@@ -300,15 +300,24 @@ impl Bench<'_> {
 
     /// Always the same seed: a change that breaks it fails every time; other seeds are for longer runs.
     fn chaos(&mut self) -> Result<()> {
+        self.chaos_with("chaos", false)?;
+        if self.deep {
+            self.chaos_with("chaos in plaintext", true)?;
+        }
+        Ok(())
+    }
+
+    fn chaos_with(&mut self, name: &str, plaintext: bool) -> Result<()> {
         let options = chaos::Options {
             seed: 1,
             minutes: if self.deep { 10 } else { 2 },
             long: self.deep,
             version: None,
             without: None,
+            plaintext,
         };
         let outcome = chaos::run(self.layout, &self.target()?, &options);
-        self.counts.add("chaos", outcome.is_ok());
+        self.counts.add(name, outcome.is_ok());
         outcome
     }
 }

@@ -25,8 +25,8 @@ pub(super) async fn change(
     cluster: &EtcdCluster,
     ctx: &Context,
 ) -> Outcome {
-    if let AuthChange::Certify { object, user } = change {
-        return certificates::certify(cluster, observed, (object, user), ctx).await;
+    if let AuthChange::Certify { object, user, by } = change {
+        return certificates::certify(cluster, observed, (object, user, *by), ctx).await;
     }
     let voter = match guarded_voter(observed, cluster, ctx).await {
         Ok(voter) => voter,

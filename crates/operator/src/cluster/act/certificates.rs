@@ -1,30 +1,30 @@
 //! Issues certificates and writes them to their Secrets. Each Secret is created, or replaced exactly as it was seen a moment
 //! ago; one of another owner is never touched. A certificate is checked as one of a stranger would be before it is written.
 
-use api::certificates::{Copied, Record};
+use api::certificates::{Record, Rotation, Trust};
 use api::intent::Source;
 use api::{EtcdCluster, names};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::PostParams;
 use kube::{Api, Resource, ResourceExt};
-use manifests::tls::{CLIENT_AUTHORITIES, PEER, PEER_AUTHORITIES, SERVER, entry};
+use manifests::tls::{PEER, SERVER, entry};
 use pki::{Authority, Leaf, Pair, Usage, Validity};
 use plan::Observed;
-use plan::decision::Issue;
+use plan::decision::{Issue, Issuer};
 use plan::observed::Offered;
 use plan::status::Outcome;
 
-use super::{changed_since, outcome_of};
+use super::outcome_of;
+use super::secrets::{OPAQUE, PAIR, find_authority, put, read, read_members, write};
+use crate::certificates::given::{Checked, Given};
+use crate::certificates::keyring::{Authorities, Keyring};
+use crate::certificates::secrets;
 use crate::certificates::sources::{self, Trouble};
 use crate::certificates::subjects::Subjects;
-use crate::certificates::{Authorities, secrets};
+use crate::certificates::trust::Files;
 use crate::cluster::observe::owner;
 use crate::cluster::place;
 use crate::context::Context;
-
-const OPAQUE: &str = "Opaque";
-const PAIR: &str = "kubernetes.io/tls";
 
 pub(super) async fn issue(
     cluster: &EtcdCluster,
@@ -55,45 +55,137 @@ async fn issue_all(
         tls: &target.intent.tls,
     };
     let now = observed.now;
-    let authorities = if wanted.authority {
-        let found = find_authority(cluster, &names::authority_secret(&name), ctx).await?;
-        let made = match found {
-            Some(found) => found,
-            None => Authorities::new(&name, now).map_err(failed)?,
-        };
-        let record = record(&made, made.client.validity(), String::new(), now);
-        let secret = names::authority_secret(&name);
-        write(cluster, (&secret, OPAQUE), &made.entries(), &record, ctx).await?;
-        made
+    let keyring = if wanted.authority {
+        first_authority(cluster, &subjects, now, ctx).await?
     } else {
         read(&namespace, &names::authority_secret(&name), ctx).await?
     };
+    let authorities = keyring.issuer(wanted.by).ok_or_else(key_is_gone)?;
     if wanted.members {
-        let (entries, record) = match subjects.tls.source {
-            Source::Operator | Source::Nowhere => {
-                let leaf = subjects.server(0, now);
-                let asked = subjects.asked_of_members();
-                let record = record(&authorities, shortest(&authorities, &leaf), asked, now);
-                (members(&subjects, &authorities, now)?, record)
-            }
-            Source::Secrets { .. } => copy(&subjects, &authorities, observed, ctx).await?,
-        };
+        let (entries, record) = of_members(&subjects, observed, (&keyring, wanted.by), ctx).await?;
         let secret = names::member_secret(&name);
-        write(cluster, (&secret, OPAQUE), &entries, &record, ctx).await?;
+        write(cluster, (&secret, OPAQUE, None), &entries, &record, ctx).await?;
     }
     if wanted.clients {
         let leaf = subjects.client(now);
-        let (trust, copied) = verifies_members(&subjects, &authorities, observed, ctx).await?;
-        let asked = subjects.asked_of_clients(copied.as_ref());
-        let record = Record {
-            copied,
-            ..record(&authorities, shortest(&authorities, &leaf), asked, now)
-        };
-        let entries = of_client(&authorities, (trust, &leaf), now)?;
+        let shown = verifies_members(&subjects, authorities, observed, ctx).await?;
+        let asked = subjects.asked_of_clients(shown.record.as_ref());
+        let record = shown.noted(record(
+            authorities,
+            shortest(authorities, &leaf),
+            asked,
+            now,
+        ));
+        let entries = of_client(authorities, (shown.trust, &leaf), now)?;
         let secret = names::client_secret(&name);
-        write(cluster, (&secret, PAIR), &entries, &record, ctx).await?;
+        write(cluster, (&secret, PAIR, None), &entries, &record, ctx).await?;
     }
     Ok(())
+}
+
+/// The certificates of the members, and the authorities that they trust.
+async fn of_members(
+    subjects: &Subjects<'_>,
+    observed: &Observed,
+    (keyring, by): (&Keyring, Issuer),
+    ctx: &Context,
+) -> Result<(Vec<(String, String)>, Record), Outcome> {
+    let now = observed.now;
+    let authorities = keyring.issuer(by).ok_or_else(key_is_gone)?;
+    let trust = observed.trust_when_issued(by);
+    let (leaves, source, record) = match subjects.tls.source {
+        Source::Operator | Source::Nowhere => {
+            let leaf = subjects.server(0, now);
+            let asked = subjects.asked_of_members();
+            let record = record(authorities, shortest(authorities, &leaf), asked, now);
+            let cross = match by {
+                Issuer::Newest => keyring.cross.as_deref(),
+                Issuer::Previous => None,
+            };
+            (members(subjects, authorities, cross, now)?, None, record)
+        }
+        Source::Secrets { .. } => copy(subjects, authorities, observed, ctx).await?,
+    };
+    let files = match kept_files(subjects, observed, trust.as_ref(), ctx).await? {
+        Some(files) => files,
+        None => trust_files(keyring, source.as_ref()),
+    };
+    let generation = trust.as_ref().map_or(0, |trust| trust.generation);
+    let mut entries = files.entries(generation);
+    entries.extend(leaves);
+    Ok((entries, Record { trust, ..record }))
+}
+
+fn key_is_gone() -> Outcome {
+    Outcome::NotNow("the key of the certificate authority before is gone".to_owned())
+}
+
+/// An authority for a cluster that has none.
+async fn first_authority(
+    cluster: &EtcdCluster,
+    subjects: &Subjects<'_>,
+    now: jiff::Timestamp,
+    ctx: &Context,
+) -> Result<Keyring, Outcome> {
+    let secret = names::authority_secret(subjects.name);
+    let found = find_authority(cluster, &secret, ctx).await?;
+    let keyring = if let Some(found) = found {
+        found
+    } else {
+        let lifetime = subjects.authority_lifetime();
+        Keyring::of(Authorities::new(subjects.name, now, lifetime).map_err(failed)?)
+    };
+    let rotation = subjects.tls.rotate.clone().map(|asked| Rotation {
+        asked: Some(asked),
+        ..Rotation::default()
+    });
+    let record = Record {
+        rotation,
+        ..of_authority(&keyring.newest, now)
+    };
+    let version = keyring.version.as_ref();
+    write(
+        cluster,
+        (&secret, OPAQUE, version),
+        &keyring.entries(),
+        &record,
+        ctx,
+    )
+    .await?;
+    Ok(keyring)
+}
+
+/// What is recorded of authorities.
+pub(super) fn of_authority(authorities: &Authorities, now: jiff::Timestamp) -> Record {
+    let validity = authorities.client.validity();
+    record(authorities, validity, String::new(), now)
+}
+
+/// The files with authorities as they are, where no authority is added or dropped.
+async fn kept_files(
+    subjects: &Subjects<'_>,
+    observed: &Observed,
+    trust: Option<&Trust>,
+    ctx: &Context,
+) -> Result<Option<Files>, Outcome> {
+    let (Some(record), Some(trust)) = (observed.certificates.members.record(), trust) else {
+        return Ok(None);
+    };
+    if record.trusted() != trust.authorities {
+        return Ok(None);
+    }
+    let live = read_members(subjects, record, ctx).await?;
+    Ok(Files::read(&live))
+}
+
+/// The files with authorities, from what there is now.
+pub(super) fn trust_files(keyring: &Keyring, source: Option<&Given>) -> Files {
+    let alone = source.is_none();
+    let mut files = source.map_or_else(Files::default, |given| Files::default().with_theirs(given));
+    if let Some(previous) = &keyring.previous {
+        files = files.with_ours(previous, alone);
+    }
+    files.with_ours(&keyring.newest, alone)
 }
 
 /// What another source has, as the Secret of the members holds it. It is read and checked again, and copied only if members
@@ -103,9 +195,30 @@ async fn copy(
     authorities: &Authorities,
     observed: &Observed,
     ctx: &Context,
-) -> Result<(Vec<(String, String)>, Record), Outcome> {
+) -> Result<(Vec<(String, String)>, Option<Given>, Record), Outcome> {
     let now = observed.now;
-    let taken = sources::take(subjects, sources::planes(observed), now, ctx).await;
+    let (given, checked) = take(subjects, observed, ctx).await?;
+    let record = Record {
+        // The source renews them; this is when it should have.
+        renew_at: Time(checked.validity.renewal(checked.validity.from)),
+        copied: Some(checked.copied),
+        ..record(
+            authorities,
+            checked.validity,
+            subjects.asked_of_members(),
+            now,
+        )
+    };
+    Ok((given.entries(subjects.name), Some(given), record))
+}
+
+/// What another source has, if its authorities are those that were judged.
+pub(super) async fn take(
+    subjects: &Subjects<'_>,
+    observed: &Observed,
+    ctx: &Context,
+) -> Result<(Given, Checked), Outcome> {
+    let taken = sources::take(subjects, sources::planes(observed), observed.now, ctx).await;
     let uid = &observed.cluster.uid;
     let (given, checked) = match taken {
         Ok(taken) => taken,
@@ -123,34 +236,44 @@ async fn copy(
         let why = "the authorities changed in between".to_owned();
         return Err(Outcome::NotNow(why));
     }
-    let record = Record {
-        // The source renews them; this is when it should have.
-        renew_at: Time(checked.validity.renewal(checked.validity.from)),
-        copied: Some(checked.copied),
-        ..record(
-            authorities,
-            checked.validity,
-            subjects.asked_of_members(),
-            now,
-        )
-    };
-    let own = authorities.client.certificate();
-    Ok((given.entries(subjects.name, own), record))
+    Ok((given, checked))
 }
 
-/// What clients verify the members by. Where another source issued the certificates of these, it is what members verify
-/// clients by, as it is in their Secret now.
+/// What clients verify the members by.
+struct Shown {
+    trust: String,
+    /// What is recorded on the Secret of the members, where that is more than our own authority.
+    record: Option<Record>,
+}
+
+impl Shown {
+    /// The same on a certificate that is issued for clients.
+    fn noted(&self, record: Record) -> Record {
+        let shown = self.record.as_ref();
+        Record {
+            copied: shown.and_then(|shown| shown.copied.clone()),
+            trust: shown.and_then(|shown| shown.trust.clone()),
+            ..record
+        }
+    }
+}
+
+/// Where another source issued the certificates of the members, or they trust more than one authority, it is what members
+/// verify clients by, as it is in their Secret now.
 async fn verifies_members(
     subjects: &Subjects<'_>,
     authorities: &Authorities,
     observed: &Observed,
     ctx: &Context,
-) -> Result<(String, Option<Copied>), Outcome> {
-    let own = Ok((authorities.client.certificate().to_owned(), None));
+) -> Result<Shown, Outcome> {
+    let own = Shown {
+        trust: authorities.client.certificate().to_owned(),
+        record: None,
+    };
+    let more = |record: &Record| record.copied.is_some() || record.trust.is_some();
     let known = observed.certificates.members.record();
-    let copied = known.is_some_and(|record| record.copied.is_some());
-    if !copied && observed.certificates.offered == Offered::Own {
-        return own;
+    if !known.is_some_and(more) && observed.certificates.offered == Offered::Own {
+        return Ok(own);
     }
     let name = names::member_secret(subjects.name);
     let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), subjects.namespace);
@@ -160,11 +283,14 @@ async fn verifies_members(
     };
     let written = live.annotations().get(api::labels::CERTIFICATES_ANNOTATION);
     let record = written.and_then(|written| Record::parse(written));
-    let Some(copied) = record.and_then(|record| record.copied) else {
-        return own;
+    let Some(record) = record.filter(more) else {
+        return Ok(own);
     };
-    match secrets::text(&live, CLIENT_AUTHORITIES) {
-        Some(trust) => Ok((trust, Some(copied))),
+    match Files::read(&live) {
+        Some(files) => Ok(Shown {
+            trust: files.client().to_owned(),
+            record: Some(record),
+        }),
         None => Err(Outcome::NotNow(format!("Secret {name} changes"))),
     }
 }
@@ -187,10 +313,10 @@ fn of_client(
 pub(super) async fn certify(
     cluster: &EtcdCluster,
     observed: &Observed,
-    (object, user): (&str, &str),
+    (object, user, by): (&str, &str, Issuer),
     ctx: &Context,
 ) -> Outcome {
-    match certify_user(cluster, observed, (object, user), ctx).await {
+    match certify_user(cluster, observed, (object, user, by), ctx).await {
         Ok(()) => Outcome::Done,
         Err(outcome) => outcome,
     }
@@ -199,7 +325,7 @@ pub(super) async fn certify(
 async fn certify_user(
     cluster: &EtcdCluster,
     observed: &Observed,
-    (object, user): (&str, &str),
+    (object, user, by): (&str, &str, Issuer),
     ctx: &Context,
 ) -> Result<(), Outcome> {
     let (namespace, name) = place(cluster);
@@ -218,15 +344,18 @@ async fn certify_user(
         tls: &target.intent.tls,
     };
     let now = observed.now;
-    let authorities = read(&namespace, &names::authority_secret(&name), ctx).await?;
+    let keyring = read(&namespace, &names::authority_secret(&name), ctx).await?;
+    let authorities = keyring.issuer(by).ok_or_else(key_is_gone)?;
     let leaf = subjects.user(user, now);
-    let (trust, copied) = verifies_members(&subjects, &authorities, observed, ctx).await?;
-    let asked = subjects.asked_of_user(user, copied.as_ref());
-    let record = Record {
-        copied,
-        ..record(&authorities, shortest(&authorities, &leaf), asked, now)
-    };
-    let entries = of_client(&authorities, (trust, &leaf), now)?;
+    let shown = verifies_members(&subjects, authorities, observed, ctx).await?;
+    let asked = subjects.asked_of_user(user, shown.record.as_ref());
+    let record = shown.noted(record(
+        authorities,
+        shortest(authorities, &leaf),
+        asked,
+        now,
+    ));
+    let entries = of_client(authorities, (shown.trust, &leaf), now)?;
     let secret = names::user_secret(&name, object);
     let mut secret = secrets::build(&owner(cluster), (&secret, PAIR), &entries, &record);
     let uid = owned.uid.clone();
@@ -234,43 +363,18 @@ async fn certify_user(
     put(&namespace, secret, &uid, ctx).await
 }
 
-/// What was seen may be old: nothing is issued once the object has changed. An authority of ours that can be read is never
-/// replaced: it lost its label, or what was recorded on it, and gets that back.
-async fn find_authority(
-    cluster: &EtcdCluster,
-    name: &str,
-    ctx: &Context,
-) -> Result<Option<Authorities>, Outcome> {
-    if let Some(changed) = changed_since(cluster, ctx).await {
-        return Err(changed);
-    }
-    let (namespace, _) = place(cluster);
-    let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), &namespace);
-    match secrets.get_opt(name).await {
-        Ok(live) => Ok(live.as_ref().and_then(Authorities::read)),
-        Err(error) => Err(outcome_of(&format!("Secret {name}"), Err::<(), _>(error))),
-    }
-}
-
-/// The certificates of every member that there can be.
+/// The certificates of every member that there can be. Clients are shown `cross` as well.
 fn members(
     subjects: &Subjects<'_>,
     authorities: &Authorities,
+    cross: Option<&str>,
     now: jiff::Timestamp,
 ) -> Result<Vec<(String, String)>, Outcome> {
-    let mut all = vec![
-        (
-            CLIENT_AUTHORITIES.to_owned(),
-            authorities.client.certificate().to_owned(),
-        ),
-        (
-            PEER_AUTHORITIES.to_owned(),
-            authorities.peer.certificate().to_owned(),
-        ),
-    ];
+    let mut all = Vec::new();
     for ordinal in Subjects::ordinals() {
         let member = names::member(subjects.name, ordinal);
-        let server = signed(&authorities.client, &subjects.server(ordinal, now), now)?;
+        let mut server = signed(&authorities.client, &subjects.server(ordinal, now), now)?;
+        server.chain.push_str(cross.unwrap_or_default());
         let peer = signed(&authorities.peer, &subjects.peer(ordinal, now), now)?;
         for (plane, pair) in [(SERVER, server), (PEER, peer)] {
             all.push((entry(&member, plane, false), pair.chain));
@@ -330,6 +434,8 @@ fn record(
         not_after: Time(validity.until),
         data: String::new(),
         copied: None,
+        trust: None,
+        rotation: None,
     }
 }
 
@@ -337,67 +443,7 @@ fn record(
     clippy::needless_pass_by_value,
     reason = "used as the argument of map_err"
 )]
-fn failed(error: pki::Error) -> Outcome {
+pub(super) fn failed(error: pki::Error) -> Outcome {
     let source = std::error::Error::source(&error).map(ToString::to_string);
     Outcome::Failed(format!("{error}: {}", source.unwrap_or_default()))
-}
-
-async fn read(namespace: &str, name: &str, ctx: &Context) -> Result<Authorities, Outcome> {
-    let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
-    let what = format!("Secret {name}");
-    let secret = match secrets.get(name).await {
-        Ok(secret) => secret,
-        Err(error) => return Err(outcome_of(&what, Err::<(), _>(error))),
-    };
-    let authorities = Authorities::read(&secret);
-    authorities.ok_or_else(|| Outcome::Failed(format!("{what} holds no authorities of ours")))
-}
-
-/// Writes exactly the Secret that is there, if it is ours.
-async fn write(
-    cluster: &EtcdCluster,
-    (name, kind): (&str, &str),
-    entries: &[(String, String)],
-    record: &Record,
-    ctx: &Context,
-) -> Result<(), Outcome> {
-    let (namespace, _) = place(cluster);
-    let secret = secrets::build(&owner(cluster), (name, kind), entries, record);
-    let uid = cluster.uid().unwrap_or_default();
-    put(&namespace, secret, &uid, ctx).await
-}
-
-/// Creates a Secret, or replaces the one that has this owner.
-async fn put(
-    namespace: &str,
-    mut secret: Secret,
-    owner: &str,
-    ctx: &Context,
-) -> Result<(), Outcome> {
-    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
-    let name = secret.name_any();
-    let what = format!("Secret {name}");
-    let params = PostParams {
-        field_manager: Some(api::labels::OPERATOR.to_owned()),
-        ..PostParams::default()
-    };
-    let written = match api.get_opt(&name).await {
-        Err(error) => Err(error),
-        Ok(None) => api.create(&params, &secret).await,
-        Ok(Some(live)) => {
-            let mut owners = live.owner_references().iter();
-            if !owners.any(|of| of.uid == owner) {
-                return Err(Outcome::Failed(format!(
-                    "{what} has another owner and is left alone: delete or rename it"
-                )));
-            }
-            secret.metadata.uid = live.uid();
-            secret.metadata.resource_version = live.resource_version();
-            api.replace(&name, &params, &secret).await
-        }
-    };
-    match outcome_of(&what, written) {
-        Outcome::Done => Ok(()),
-        other => Err(other),
-    }
 }

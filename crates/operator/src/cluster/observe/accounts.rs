@@ -155,7 +155,7 @@ fn certificate(
             tls: &target.intent.tls,
         };
         let shown = observed.certificates.members.record();
-        subjects.asked_of_user(name, shown.and_then(|record| record.copied.as_ref()))
+        subjects.asked_of_user(name, shown)
     });
     let secret = names::user_secret(&of, &user.name_any());
     let live = crate::caches::get(&ctx.caches.secrets, &namespace, &secret);

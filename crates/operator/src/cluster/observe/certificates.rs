@@ -40,7 +40,7 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
         describe(live, cluster)
     };
     let members = issued(names::member_secret(&name));
-    let shown = members.record().and_then(|record| record.copied.as_ref());
+    let shown = members.record();
     let certificates = Certificates {
         authority: issued(names::authority_secret(&name)),
         clients: issued(names::client_secret(&name)),
@@ -51,6 +51,18 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     };
     observed.certificates = certificates;
     observed.objects.former.extend(former);
+}
+
+/// Generation of the authorities that members are to trust; where no Secret tells it, that of the template.
+pub(super) fn generation(cluster: &EtcdCluster, ctx: &Context) -> u64 {
+    let (namespace, name) = place(cluster);
+    let secrets = [names::member_secret(&name), names::client_secret(&name)];
+    let told = secrets.into_iter().find_map(|secret| {
+        let live = crate::caches::get(&ctx.caches.secrets, &namespace, &secret);
+        describe(live.as_deref(), cluster).record().cloned()
+    });
+    let told = told.map(|record| record.generation());
+    told.unwrap_or_else(|| super::template::generation(cluster, ctx))
 }
 
 fn describe(live: Option<&Secret>, cluster: &EtcdCluster) -> Issued {

@@ -444,6 +444,9 @@ fn describe_pod(pod: &ApiPod, revision: Option<&str>) -> Pod {
         }),
         template: annotation(labels::TEMPLATE_ANNOTATION).unwrap_or_default(),
         transport: transport(pod),
+        trust: annotation(labels::TRUST_ANNOTATION)
+            .and_then(|written| written.parse().ok())
+            .unwrap_or(0),
         refreshed: annotation(labels::CERTIFICATES_ANNOTATION).and_then(|told| told.parse().ok()),
         debug: status
             .ephemeral_container_statuses

@@ -44,6 +44,19 @@ pub(super) fn describe_set(cluster: &EtcdCluster, ctx: &Context) -> Objects {
     }
 }
 
+/// Generation of the authorities that pods of the live template trust.
+pub(super) fn generation(cluster: &EtcdCluster, ctx: &Context) -> u64 {
+    let (namespace, name) = place(cluster);
+    let live = caches::get(&ctx.caches.statefulsets, &namespace, &name);
+    let live = live.filter(|live| is_owned(live.as_ref(), cluster));
+    let spec = live.as_ref().and_then(|live| live.spec.as_ref());
+    let template = spec.and_then(|spec| spec.template.metadata.as_ref());
+    let annotations = template.and_then(|metadata| metadata.annotations.as_ref());
+    let written = annotations.and_then(|all| all.get(labels::TRUST_ANNOTATION));
+    let written = written.and_then(|written| written.parse().ok());
+    written.unwrap_or(0)
+}
+
 /// The pods that the StatefulSet controller counts, if it has seen the StatefulSet as it is now.
 fn created(live: &StatefulSet) -> Option<u32> {
     let status = live.status.as_ref()?;

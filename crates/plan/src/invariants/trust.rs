@@ -1,0 +1,142 @@
+//! Invariant 12, of trust: no certificate is shown that a member which runs does not trust, and nothing is trusted no longer
+//! that a member or a client shows.
+
+use api::certificates::{Record, for_clients};
+use jiff::SignedDuration;
+
+use super::certificates::{is_plaintext, is_stopped, is_trusted};
+use super::{Violation, ensure};
+use crate::decision::{Issue, Issuer, Rotate};
+use crate::observed::{Issued, Observed, Offered};
+
+/// A kubelet brings a changed Secret in less than this.
+const BROUGHT: SignedDuration = SignedDuration::from_secs(110);
+
+fn recorded(issued: &Issued) -> Option<&Record> {
+    match issued {
+        Issued::Recorded(record) => Some(record),
+        Issued::Unknown | Issued::Missing | Issued::Foreign | Issued::Altered => None,
+    }
+}
+
+/// Whatever authority comes next, no member contradicts it.
+fn is_free(observed: &Observed) -> bool {
+    let latched = &observed.cluster.latched;
+    let never = latched.bootstrap.is_none() && latched.cluster_id.is_none();
+    never || is_stopped(observed) || is_plaintext(observed)
+}
+
+/// Every member that runs has read what is mounted now.
+fn have_all_read(observed: &Observed, members: &Record) -> bool {
+    let expected = observed.objects.replicas.unwrap_or(0);
+    let generation = members.trust.as_ref().map_or(0, |it| it.generation);
+    let read = observed.pods.values();
+    let read = read.filter(|pod| !pod.terminating && pod.trust >= generation);
+    let read = read.count();
+    usize::try_from(expected).is_ok_and(|expected| expected == read) && read == observed.pods.len()
+}
+
+/// What issued these is trusted by members that were told this.
+fn is_told(members: &Record, issuer: &str, clients_only: bool) -> bool {
+    let told = members.trusted();
+    let mut told = told.iter();
+    told.any(|it| it == issuer || (clients_only && *it == for_clients(issuer)))
+}
+
+fn is_pending(ours: &Record) -> bool {
+    ours.rotation.as_ref().is_some_and(|it| it.pending)
+}
+
+fn previous(ours: &Record) -> Option<&String> {
+    ours.rotation.as_ref()?.previous.as_ref()
+}
+
+/// Another authority, certificates of another one, or of another source, only where no member contradicts them.
+pub(super) fn check_issue(observed: &Observed, issue: Issue) -> Result<(), Violation> {
+    let issued = &observed.certificates;
+    let free = is_free(observed);
+    if issue.authority {
+        let absent = matches!(issued.authority, Issued::Missing | Issued::Altered);
+        return ensure(free && absent, Violation::Transport);
+    }
+    let Issued::Recorded(ours) = &issued.authority else {
+        return Err(Violation::Transport);
+    };
+    if free {
+        return ensure(issue.by == Issuer::Newest, Violation::Transport);
+    }
+    let members = recorded(&issued.members);
+    if issue.members {
+        let safe = match issue.by {
+            Issuer::Newest => is_shown_safely(observed, ours, members),
+            Issuer::Previous => is_trusted(observed) && goes_on(ours, members),
+        };
+        ensure(safe, Violation::Transport)?;
+    }
+    if issue.clients && !issue.members {
+        let safe = match (issue.by, members) {
+            (Issuer::Newest, Some(members)) => members.authorities == ours.authorities,
+            (Issuer::Newest, None) => !is_pending(ours),
+            (Issuer::Previous, members) => goes_on(ours, members),
+        };
+        ensure(safe, Violation::Transport)?;
+    }
+    Ok(())
+}
+
+/// The authority before issued what is shown.
+fn goes_on(ours: &Record, members: Option<&Record>) -> bool {
+    let before = previous(ours);
+    before.is_some() && members.is_none_or(|members| Some(&members.authorities) == before)
+}
+
+/// Every member trusts what would be shown from now on.
+fn is_shown_safely(observed: &Observed, ours: &Record, members: Option<&Record>) -> bool {
+    let theirs = match &observed.certificates.offered {
+        Offered::Own => None,
+        Offered::Usable(copied) => Some(&copied.trust),
+        Offered::Unusable(_) => return false,
+    };
+    let Some(members) = members else {
+        let clients = recorded(&observed.certificates.clients);
+        let same = clients.is_none_or(|it| it.authorities == ours.authorities);
+        return same && !is_pending(ours) && is_trusted(observed);
+    };
+    let renewed = members.authorities == ours.authorities && is_trusted(observed);
+    let told = is_told(members, &ours.authorities, theirs.is_some())
+        && theirs.is_none_or(|theirs| is_told(members, theirs, false));
+    renewed || (told && have_all_read(observed, members))
+}
+
+/// A part of the way from one authority to another.
+pub(super) fn check_rotation(observed: &Observed, rotate: Rotate) -> Result<(), Violation> {
+    let issued = &observed.certificates;
+    let members = recorded(&issued.members).ok_or(Violation::Transport)?;
+    let ours = match (&issued.authority, rotate) {
+        (Issued::Missing | Issued::Altered, Rotate::Begin) => return Ok(()),
+        (Issued::Recorded(ours), _) => ours,
+        _other => return Err(Violation::Transport),
+    };
+    let clients = recorded(&issued.clients);
+    let known = clients.is_some_and(|it| it.authorities == ours.authorities)
+        && members.authorities == ours.authorities;
+    let safe = match rotate {
+        // One at a time: the key of the one before is the only one that is kept.
+        Rotate::Begin => !is_pending(ours),
+        Rotate::Widen => true,
+        Rotate::Forget => is_pending(ours) && known,
+        Rotate::Narrow { .. } => {
+            let switched = members
+                .trust
+                .as_ref()
+                .and_then(|it| it.switched_at.as_ref());
+            let since = switched.unwrap_or(&members.issued_at).0;
+            known
+                && !is_pending(ours)
+                && is_trusted(observed)
+                && have_all_read(observed, members)
+                && observed.now.duration_since(since) >= BROUGHT
+        }
+    };
+    ensure(safe, Violation::Transport)
+}

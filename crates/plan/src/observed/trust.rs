@@ -1,0 +1,199 @@
+//! Which authorities members trust, and which they are to trust. A process reads them once, when it starts, so that a pod
+//! bears the generation of those that it was started with.
+
+use api::certificates::{Record, Trust, for_clients};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::{Observed, Offered};
+use crate::decision::Issuer;
+
+impl Observed {
+    /// The authorities that members are to trust: the newest of ours, and those of another source.
+    pub(crate) fn wanted_trust(&self) -> Option<Vec<String>> {
+        let own = &self.certificates.authority.record()?.authorities;
+        let wanted = match self.source_trust() {
+            None => vec![own.clone()],
+            Some(theirs) => vec![for_clients(own), theirs.to_owned()],
+        };
+        Some(wanted)
+    }
+
+    /// The authorities of another source. Where that cannot be used, those that it had.
+    fn source_trust(&self) -> Option<&str> {
+        let copied = || self.certificates.members.record()?.copied.as_ref();
+        let copied = match &self.certificates.offered {
+            Offered::Own => None,
+            Offered::Usable(copied) => Some(copied),
+            Offered::Unusable(_) => copied(),
+        };
+        copied.map(|copied| copied.trust.as_str())
+    }
+
+    /// Members that start now would not trust all that they are to trust, or pods bear a later generation than what they
+    /// mount.
+    pub(crate) fn lacks_trust(&self) -> bool {
+        let Some(record) = self.certificates.members.record() else {
+            return false;
+        };
+        let told = record.trusted();
+        let wanted = self.wanted_trust().unwrap_or_default();
+        let behind = self.newest_generation() > record.generation();
+        behind || !wanted.iter().all(|wanted| covers(&told, wanted))
+    }
+
+    /// Members that start now trust more than they are to trust.
+    pub(crate) fn trusts_too_much(&self) -> bool {
+        let told = self.certificates.members.record().map(Record::trusted);
+        let wanted = self.wanted_trust();
+        told.zip(wanted).is_some_and(|(told, wanted)| {
+            let mut told = told.iter();
+            told.any(|told| !wanted.contains(told))
+        })
+    }
+
+    /// The highest generation that a pod bears.
+    fn newest_generation(&self) -> u64 {
+        let pods = self.pods.values().map(|pod| pod.trust);
+        pods.max().unwrap_or(0)
+    }
+
+    /// The generation that follows whatever is written or borne.
+    pub fn next_generation(&self) -> u64 {
+        let issued = &self.certificates;
+        let records = [&issued.members, &issued.clients].map(|it| it.record());
+        let written = records.into_iter().flatten().map(Record::generation);
+        let highest = written.max().unwrap_or(0).max(self.newest_generation());
+        highest.saturating_add(1)
+    }
+
+    /// Every pod was started with all authorities that are mounted now, or will be.
+    pub(crate) fn every_pod_trusts(&self) -> bool {
+        let Some(record) = self.certificates.members.record() else {
+            return false;
+        };
+        let replicas = self.objects.replicas.unwrap_or(0);
+        let all = usize::try_from(replicas).is_ok_and(|replicas| replicas == self.pods.len());
+        let mut pods = self.pods.values();
+        all && pods.all(|pod| !pod.terminating && pod.trust >= record.generation())
+    }
+
+    /// The certificates of the members are of the authorities that are to stay.
+    pub(crate) fn has_switched(&self) -> bool {
+        let issued = &self.certificates;
+        let (Some(ours), Some(members)) = (issued.authority.record(), issued.members.record())
+        else {
+            return false;
+        };
+        let copied = members.copied.as_ref().map(|copied| copied.trust.as_str());
+        members.authorities == ours.authorities && copied == self.source_trust()
+    }
+
+    /// The authority of ours that issues for members that run: the one that issued what they show; `None` where its key is
+    /// gone.
+    pub(crate) fn issuer(&self) -> Option<Issuer> {
+        let issued = &self.certificates;
+        let ours = issued.authority.record()?;
+        if self.trusts_nothing() {
+            return Some(Issuer::Newest);
+        }
+        let rotation = ours.rotation.as_ref();
+        let previous = rotation.and_then(|it| it.previous.as_ref());
+        let shown = issued.members.record().map(|it| &it.authorities);
+        let told = issued.clients.record().map(|it| &it.authorities);
+        let pending = rotation.is_some_and(|it| it.pending);
+        match shown {
+            Some(shown) if *shown == ours.authorities => Some(Issuer::Newest),
+            Some(shown) => (previous == Some(shown)).then_some(Issuer::Previous),
+            None if pending => previous.map(|_| Issuer::Previous),
+            None => told
+                .is_none_or(|told| *told == ours.authorities)
+                .then_some(Issuer::Newest),
+        }
+    }
+
+    /// Identity of that authority.
+    pub(crate) fn issuing(&self) -> Option<&String> {
+        let ours = self.certificates.authority.record()?;
+        match self.issuer()? {
+            Issuer::Newest => Some(&ours.authorities),
+            Issuer::Previous => ours.rotation.as_ref()?.previous.as_ref(),
+        }
+    }
+}
+
+/// What is recorded of trust beside the certificates of the members, for the step that was decided.
+impl Observed {
+    /// They are issued. What was told before stays told; where nothing is known of that, members that run have yet to read
+    /// it if they may not trust the newest authority.
+    pub fn trust_when_issued(&self, by: Issuer) -> Option<Trust> {
+        let switched_at = Some(Time(self.now));
+        let wanted = self.wanted_trust().unwrap_or_default();
+        let ours = self.certificates.authority.record();
+        let rotation = ours.and_then(|it| it.rotation.as_ref());
+        let generation = self.next_generation().saturating_sub(1);
+        if let Some(record) = self.certificates.members.record()
+            && !self.trusts_nothing()
+        {
+            let moved = by == Issuer::Newest && !self.has_switched();
+            let trust = record.trust.clone()?;
+            return Some(Trust {
+                switched_at: if moved {
+                    switched_at
+                } else {
+                    trust.switched_at
+                },
+                ..trust
+            });
+        }
+        let pending = rotation.filter(|it| it.pending && !self.trusts_nothing());
+        let Some(pending) = pending else {
+            return (generation > 0).then_some(Trust {
+                authorities: wanted,
+                generation,
+                switched_at,
+            });
+        };
+        let before = pending.previous.iter().cloned();
+        Some(Trust {
+            authorities: before.chain(wanted).collect(),
+            generation: self.next_generation(),
+            switched_at: None,
+        })
+    }
+
+    /// Members that start from now on trust what they are to trust as well.
+    pub fn trust_widened(&self) -> Option<Trust> {
+        let mut authorities = self.certificates.members.record()?.trusted();
+        for wanted in self.wanted_trust()? {
+            if !covers(&authorities, &wanted) {
+                authorities.push(wanted);
+            }
+        }
+        Some(Trust {
+            authorities,
+            generation: self.next_generation(),
+            switched_at: None,
+        })
+    }
+
+    /// Members that start from now on trust nothing else.
+    pub fn trust_narrowed(&self, revoke: bool) -> Option<Trust> {
+        let record = self.certificates.members.record()?;
+        Some(Trust {
+            authorities: self.wanted_trust()?,
+            generation: if revoke {
+                self.next_generation()
+            } else {
+                record.generation()
+            },
+            switched_at: record.trust.as_ref().and_then(|it| it.switched_at.clone()),
+        })
+    }
+}
+
+/// An authority for everything is one for clients as well.
+fn covers(told: &[String], wanted: &str) -> bool {
+    let whole = wanted.strip_suffix(&for_clients(""));
+    let has = |it: &str| told.iter().any(|told| told == it);
+    has(wanted) || whole.is_some_and(has)
+}

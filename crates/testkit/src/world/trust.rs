@@ -1,0 +1,221 @@
+//! Authorities: which of them processes trust, which issue, and how one follows another. Computed here by itself, never by the
+//! rules that are tried.
+
+use api::certificates::{Copied, Record, Rotation, Trust, for_clients};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use plan::decision::{Issuer, Rotate};
+
+use super::tls::LIFETIME;
+use super::{Pod, Process, World};
+
+/// How many times longer an authority is valid than a certificate.
+const AUTHORITY: i64 = 40;
+
+impl World {
+    /// Another authority is asked for by annotation.
+    pub fn rotate_by(&mut self, value: &str) {
+        self.object.rotate = Some(value.to_owned());
+    }
+
+    /// It trusts what the others show. A Secret that was deleted takes nothing out of a volume that is mounted.
+    pub(super) fn believes_the_others(&self, process: &Process) -> bool {
+        let Some(record) = &self.certificates.members else {
+            return true;
+        };
+        let copied = record.copied.as_ref().map(|copied| &copied.trust);
+        let issuer = copied.unwrap_or(&record.authorities);
+        process.trust.is_empty() || process.trust.contains(issuer)
+    }
+
+    /// Never is a certificate shown that a member which runs does not trust.
+    pub(super) fn check_trust(&mut self) {
+        let mut live = self.live();
+        let cut = live.find(|(_, process)| {
+            self.voters(process.cluster) > 1 && !self.believes_the_others(process)
+        });
+        let cut = cut.map(|(ordinal, process)| (ordinal, process.trust.clone()));
+        drop(live);
+        if let Some((ordinal, trust)) = cut {
+            let shown = self.certificates.members.clone().map(|it| it.authorities);
+            self.violate(format!(
+                "member {ordinal} trusts {trust:?}, and the others show a certificate of {shown:?}"
+            ));
+        }
+    }
+
+    /// It does not trust what issued the operator's own certificate.
+    pub(super) fn distrusts_us(&self, process: &Process, pod: &Pod) -> bool {
+        if pod.template.transport.client.is_plain() || process.trust.is_empty() {
+            return false;
+        }
+        let Some(issuer) = self.identity() else {
+            return false;
+        };
+        let clients = for_clients(&issuer);
+        !process.trust.contains(&issuer) && !process.trust.contains(&clients)
+    }
+
+    /// The authority of the operator's own certificate: the one that issued what members show, or, where its key is gone,
+    /// of a certificate that can be had.
+    fn identity(&self) -> Option<String> {
+        let issued = &self.certificates;
+        let shown = issued.members.as_ref().map(|it| it.authorities.clone());
+        let had = issued.clients.as_ref().map(|it| it.authorities.clone());
+        let known = had.or_else(|| shown.clone());
+        let Some(ours) = &issued.authority else {
+            return known;
+        };
+        let rotation = ours.rotation.as_ref();
+        let previous = rotation.and_then(|it| it.previous.clone());
+        match shown {
+            Some(shown) if shown == ours.authorities => Some(shown),
+            Some(shown) if Some(&shown) == previous.as_ref() => Some(shown),
+            Some(_) => known,
+            None => previous.or_else(|| Some(ours.authorities.clone())),
+        }
+    }
+
+    pub(super) fn issuer(&self, by: Issuer) -> Result<String, String> {
+        let ours = self.certificates.authority.as_ref();
+        let ours = ours.ok_or("there is no authority")?;
+        match by {
+            Issuer::Newest => Ok(ours.authorities.clone()),
+            Issuer::Previous => {
+                let rotation = ours.rotation.as_ref();
+                let previous = rotation.and_then(|it| it.previous.clone());
+                previous.ok_or_else(|| "its key is gone".to_owned())
+            }
+        }
+    }
+
+    pub(super) fn told_generation(&self) -> u64 {
+        let secrets = &self.certificates;
+        let first = secrets.members.as_ref().or(secrets.clients.as_ref());
+        let set = self.own_set().map(|set| set.template.trust);
+        first.map_or(set.unwrap_or(0), Record::generation)
+    }
+
+    fn highest_generation(&self) -> u64 {
+        let pods = self.pods.values().map(|pod| pod.template.trust);
+        let secrets = &self.certificates;
+        let records = [&secrets.members, &secrets.clients];
+        let records = records.into_iter().flatten().map(Record::generation);
+        pods.chain(records).max().unwrap_or(0)
+    }
+
+    fn to_be_trusted(&self, copied: Option<&Copied>) -> Vec<String> {
+        let ours = self.certificates.authority.as_ref();
+        let ours = ours.map(|it| it.authorities.clone()).unwrap_or_default();
+        match copied {
+            None => vec![ours],
+            Some(copied) => vec![for_clients(&ours), copied.trust.clone()],
+        }
+    }
+
+    pub(super) fn trust_when_issued(&self, by: Issuer, copied: Option<&Copied>) -> Option<Trust> {
+        let wanted = self.to_be_trusted(copied);
+        let switched_at = Some(Time(self.now));
+        let pending = self.certificates.authority.as_ref();
+        let pending = pending.and_then(|it| it.rotation.clone());
+        let pending = pending.filter(|it| it.pending);
+        let known = self.certificates.members.as_ref();
+        let known = known.filter(|it| wanted.iter().all(|one| it.trusted().contains(one)));
+        if let Some(known) = known {
+            let trust = known.trust.clone()?;
+            let issuer = self.issuer(by).unwrap_or_default();
+            let moved = (&issuer, copied.map(|it| &it.trust))
+                != (
+                    &known.authorities,
+                    known.copied.as_ref().map(|it| &it.trust),
+                );
+            return Some(Trust {
+                switched_at: if moved {
+                    switched_at
+                } else {
+                    trust.switched_at
+                },
+                ..trust
+            });
+        }
+        let generation = self.highest_generation();
+        let Some(pending) = pending.filter(|_| by == Issuer::Previous) else {
+            return (generation > 0).then_some(Trust {
+                authorities: wanted,
+                generation,
+                switched_at,
+            });
+        };
+        Some(Trust {
+            authorities: pending.previous.into_iter().chain(wanted).collect(),
+            generation: generation + 1,
+            switched_at: None,
+        })
+    }
+
+    pub(super) fn rotate(&mut self, what: Rotate) -> Result<(), String> {
+        let theirs = self.certificates.theirs.clone();
+        let old = self.certificates.members.clone();
+        let old_copied = old.as_ref().and_then(|it| it.copied.clone());
+        let copied = match theirs {
+            None => None,
+            Some(Ok(copied)) => Some(copied),
+            Some(Err(_)) => old_copied,
+        };
+        let generation = self.highest_generation();
+        let wanted = self.to_be_trusted(copied.as_ref());
+        match what {
+            Rotate::Begin => {
+                let previous = self.certificates.authority.take().map(|it| it.authorities);
+                self.certificates.made += 1;
+                let name = format!("authority-{}", self.certificates.made);
+                let rotation = Rotation {
+                    pending: true,
+                    previous,
+                    asked: self.object.rotate.clone(),
+                };
+                self.certificates.authority = Some(Record {
+                    rotation: Some(rotation),
+                    ..self.issue_record(name, LIFETIME * AUTHORITY)
+                });
+            }
+            Rotate::Forget => {
+                let ours = self.certificates.authority.as_mut();
+                let rotation = ours.and_then(|it| it.rotation.as_mut());
+                let rotation = rotation.ok_or("nothing to forget")?;
+                (rotation.pending, rotation.previous) = (false, None);
+            }
+            Rotate::Widen => {
+                let members = old.ok_or("no certificates of members")?;
+                let told = members.trusted();
+                let new = wanted.into_iter().filter(|it| !told.contains(it));
+                let trust = Trust {
+                    authorities: told.iter().cloned().chain(new).collect(),
+                    generation: generation + 1,
+                    switched_at: None,
+                };
+                self.rewrite_trust(members, trust);
+            }
+            Rotate::Narrow { revoke } => {
+                let members = old.ok_or("no certificates of members")?;
+                let switched_at = members.trust.as_ref().and_then(|it| it.switched_at.clone());
+                let trust = Trust {
+                    authorities: wanted,
+                    generation: generation + u64::from(revoke),
+                    switched_at,
+                };
+                self.rewrite_trust(members, trust);
+            }
+        }
+        Ok(())
+    }
+
+    /// The certificates stay as they are.
+    fn rewrite_trust(&mut self, members: Record, trust: Trust) {
+        let data = self.issue_record(String::new(), 1).data;
+        self.certificates.members = Some(Record {
+            trust: Some(trust),
+            data,
+            ..members
+        });
+    }
+}
