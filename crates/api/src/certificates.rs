@@ -54,17 +54,17 @@ pub struct Rotation {
     /// Identity of the authorities before, while their keys are still there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
-    /// The value of the annotation that asked for it.
+    /// The value of the annotation that was carried out last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
+    /// Identity of authorities whose certificates are to count no longer, as soon as that is possible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked: Option<String>,
 }
 
-impl Rotation {
-    /// What was issued by the authorities before is to count no longer, as soon as that is possible.
-    pub fn revokes(&self) -> bool {
-        let asked = self.asked.as_deref();
-        asked.is_some_and(|asked| asked.starts_with("revoke"))
-    }
+/// Whether a value of the annotation asks for that as well.
+pub fn asks_to_revoke(asked: &str) -> bool {
+    asked.starts_with("revoke")
 }
 
 /// Identity of the operator's own authority where only clients are verified by it.

@@ -10,6 +10,7 @@ mod heal;
 mod idle;
 mod life;
 mod place;
+mod security;
 mod table;
 
 use anyhow::{Result, ensure};
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Heal(HealOptions),
     /// What the webhook adds to writing a spec
     Admission(AdmissionOptions),
+    /// What TLS and authentication cost, against the same without them
+    Security(SecurityOptions),
     /// What clusters cost the operator while nothing happens, and while some of them are silent
     Idle(IdleOptions),
 }
@@ -83,6 +86,20 @@ pub(crate) struct AdmissionOptions {
     specs: u16,
 }
 
+/// How `security` is measured.
+#[derive(clap::Args)]
+pub(crate) struct SecurityOptions {
+    /// Release of etcd
+    #[arg(long, default_value = CONTROL_PLANE_ETCD)]
+    version: String,
+    /// How often everything is done
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..))]
+    rounds: u8,
+    /// One-member clusters with which the operator's memory and processor are measured; 0 for none
+    #[arg(long, default_value_t = 20)]
+    clusters: u8,
+}
+
 /// How `idle` is measured.
 #[derive(clap::Args)]
 pub(crate) struct IdleOptions {
@@ -121,6 +138,14 @@ pub(crate) fn run(layout: &Layout, target: &Target, command: &Command) -> Result
             let table = admission::measure(target, options.specs)?;
             table.print("Writing a spec (server-side dry run of a creation), milliseconds");
             Ok(())
+        }
+        Command::Security(options) => {
+            let SecurityOptions {
+                version,
+                rounds,
+                clusters,
+            } = options;
+            security::measure(target, version, *rounds, *clusters)
         }
         Command::Idle(options) => {
             let table = idle::measure(target, options.clusters, options.workers)?;

@@ -2,6 +2,7 @@
 //! back. Nothing here changes anything but the keys of [`Writer`].
 
 mod forward;
+mod published;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use self::forward::Forward;
+use self::published::Published;
 pub(crate) use self::write::{Writer, Written};
 use crate::cluster::Target;
 
@@ -110,9 +112,19 @@ pub(crate) struct Etcd {
     runtime: Runtime,
     pool: Pool,
     deadline: Duration,
+    published: Option<Published>,
 }
 
 impl Etcd {
+    /// The same for clusters of one namespace that may have TLS.
+    pub(crate) fn of(target: &Target, namespace: &str) -> Result<Self> {
+        let published = Some(Published::start(target, namespace)?);
+        Ok(Self {
+            published,
+            ..Self::new(target)?
+        })
+    }
+
     /// By the pods' addresses where this machine has routes to them, else through `kubectl port-forward`.
     pub(crate) fn new(target: &Target) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -127,6 +139,7 @@ impl Etcd {
             runtime,
             pool: Pool::new(connect),
             deadline,
+            published: None,
         })
     }
 
@@ -155,7 +168,11 @@ impl Etcd {
             pod: text(pod, "/metadata/name")?.to_owned(),
             address: text(pod, "/status/podIP")?.to_owned(),
         };
-        let member = self.pool.member(&target, &Security::Plain);
+        let security = match &self.published {
+            Some(published) => published.security(pod)?,
+            None => Security::Plain,
+        };
+        let member = self.pool.member(&target, &security);
         Some(member.with_deadline(self.deadline))
     }
 

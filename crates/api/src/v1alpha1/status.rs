@@ -75,7 +75,7 @@ pub struct CertificateStatus {
     pub not_after: Time,
     /// When they are renewed.
     pub renewal_time: Time,
-    /// When the authority that issued them expires; absent while its Secret is lost.
+    /// When the authority that issued them expires; absent while its Secret is lost, or it is being replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authority_not_after: Option<Time>,
     /// Secret with what a client needs: `ca.crt`, `tls.crt` and `tls.key`.

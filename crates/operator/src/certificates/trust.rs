@@ -1,10 +1,11 @@
 //! The files with the authorities that members verify clients and peers by. Pure.
 
+use api::certificates::for_clients;
 use k8s_openapi::api::core::v1::Secret;
 use manifests::tls::{CLIENT_AUTHORITIES, GENERATION, PEER_AUTHORITIES};
 
 use super::given::Given;
-use super::keyring::Authorities;
+use super::keyring::Keyring;
 use super::secrets::text;
 
 const END: &str = "-----END CERTIFICATE-----";
@@ -25,22 +26,31 @@ impl Files {
         })
     }
 
-    /// With authorities of ours as well. Where another source issues for the members, only clients are verified by them.
+    /// With every authority that is listed and can be had. What is recorded of trust and what the files hold is tied here.
     #[must_use]
-    pub(crate) fn with_ours(mut self, ours: &Authorities, alone: bool) -> Self {
-        add(&mut self.client, ours.client.certificate());
-        if alone {
-            add(&mut self.peer, ours.peer.certificate());
+    pub(crate) fn with(
+        mut self,
+        listed: &[String],
+        keyring: &Keyring,
+        source: Option<&Given>,
+    ) -> Self {
+        for ours in [keyring.previous.as_ref(), Some(&keyring.newest)] {
+            let Some(ours) = ours else {
+                continue;
+            };
+            let identity = ours.identity();
+            let whole = listed.contains(&identity);
+            if whole || listed.contains(&for_clients(&identity)) {
+                add(&mut self.client, ours.client.certificate());
+            }
+            if whole {
+                add(&mut self.peer, ours.peer.certificate());
+            }
         }
-        self
-    }
-
-    /// With those of another source as well.
-    #[must_use]
-    pub(crate) fn with_theirs(mut self, given: &Given) -> Self {
-        let (client, peer) = given.trust();
-        add(&mut self.client, client);
-        add(&mut self.peer, peer);
+        if let Some((client, peer)) = source.map(Given::trust) {
+            add(&mut self.client, client);
+            add(&mut self.peer, peer);
+        }
         self
     }
 
@@ -80,7 +90,43 @@ fn add(file: &mut String, more: &str) {
 
 #[cfg(test)]
 mod tests {
+    use jiff::{SignedDuration, Timestamp};
+
+    use super::super::keyring::Authorities;
     use super::*;
+
+    /// Whatever is recorded as trusted is in the files, for the planes that it is recorded for.
+    #[test]
+    fn the_files_hold_what_is_listed() {
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * 365 * 50);
+        let new = || Authorities::new("db", now, SignedDuration::from_hours(24)).unwrap();
+        let keyring = Keyring::of(new()).followed_by(new()).unwrap();
+        let previous = keyring.previous.as_ref().unwrap();
+        let newest = &keyring.newest;
+        let (old, new) = (previous.identity(), newest.identity());
+        for (listed, client, peer) in [
+            (vec![new.clone()], [false, true], [false, true]),
+            (vec![old.clone(), new.clone()], [true, true], [true, true]),
+            (
+                vec![for_clients(&old), for_clients(&new)],
+                [true, true],
+                [false, false],
+            ),
+            (
+                vec![old.clone(), for_clients(&new)],
+                [true, true],
+                [true, false],
+            ),
+            (vec![], [false, false], [false, false]),
+        ] {
+            let files = Files::default().with(&listed, &keyring, None);
+            let holds = |file: &str, of: [&str; 2]| of.map(|it| file.contains(it.trim()));
+            let clients = [previous.client.certificate(), newest.client.certificate()];
+            let peers = [previous.peer.certificate(), newest.peer.certificate()];
+            assert_eq!(holds(&files.client, clients), client, "{listed:?}");
+            assert_eq!(holds(&files.peer, peers), peer, "{listed:?}");
+        }
+    }
 
     #[test]
     fn every_certificate_is_there_once() {

@@ -26,6 +26,8 @@ struct Held {
     /// Version of the Secret that it was made from.
     version: String,
     renew_at: Timestamp,
+    /// When it expires, if it is the operator's own; a certificate that was borrowed identifies another.
+    own_until: Option<Timestamp>,
     credentials: Arc<Credentials>,
 }
 
@@ -47,6 +49,12 @@ impl Vault {
             .is_some_and(|held| held.version == version && now < held.renew_at)
     }
 
+    fn has_its_own(&self, uid: &str, now: Timestamp) -> bool {
+        let held = self.lock();
+        let own = held.get(uid).and_then(|held| held.own_until);
+        own.is_some_and(|until| now < until)
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Held>> {
         // Nothing can be half done under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -59,9 +67,13 @@ impl Vault {
 pub(crate) async fn refresh(cluster: &EtcdCluster, now: Timestamp, ctx: &Context) {
     let (namespace, _) = place(cluster);
     let uid = cluster.uid().unwrap_or_default();
-    let Some((source, version)) = source(cluster, ctx) else {
+    let Some((source, version)) = source(cluster, now, ctx) else {
         return;
     };
+    // etcd may know its users by their certificates: what is borrowed is used only where nothing else is left.
+    if matches!(source, Source::Pair { .. }) && ctx.vault.has_its_own(&uid, now) {
+        return;
+    }
     let shown = shown_by_others(cluster, ctx);
     let version = format!("{source:?} {version} {shown:?}");
     if ctx.vault.is_fresh(&uid, &version, now) {
@@ -97,9 +109,11 @@ pub(crate) async fn refresh(cluster: &EtcdCluster, now: Timestamp, ctx: &Context
         );
         return;
     };
+    let own = matches!(source, Source::Authority { .. });
     let held = Held {
         version,
         renew_at,
+        own_until: own.then(|| Subjects::operator(now).validity.until),
         credentials: Arc::new(credentials),
     };
     ctx.vault.lock().insert(uid, held);
@@ -123,7 +137,7 @@ impl Source {
 }
 
 /// The best that the caches know of, and its version. One that was altered, or is not ours, would cost an identity that works.
-fn source(cluster: &EtcdCluster, ctx: &Context) -> Option<(Source, String)> {
+fn source(cluster: &EtcdCluster, now: Timestamp, ctx: &Context) -> Option<(Source, String)> {
     let (namespace, name) = place(cluster);
     let usable = |secret: &str| {
         let live = crate::caches::get(&ctx.caches.secrets, &namespace, secret)?;
@@ -147,7 +161,7 @@ fn source(cluster: &EtcdCluster, ctx: &Context) -> Option<(Source, String)> {
         }
     }
     let secret = names::client_secret(&name);
-    if let Some((_, version)) = usable(&secret) {
+    if let Some((_, version)) = usable(&secret).filter(|(record, _)| record.not_after.0 > now) {
         let keys = ["ca.crt", "tls.crt", "tls.key"].map(str::to_owned);
         return Some((Source::Pair { secret, keys }, version));
     }

@@ -46,16 +46,18 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
     let latched = status::latched(&known.cloned().unwrap_or_default());
     // How many pods there are bears on how many there should be.
     let objects = template::describe_set(cluster, ctx);
-    let trust = certificates::generation(cluster, ctx);
-    let (intent, target) = match read_spec(cluster) {
+    let (intent, target) = match read_spec(cluster, ctx) {
         Ok(mut intent) => {
-            intent.tls.trust = trust;
             intent.tls.locked = intent.auth == Some(true) || !ctx.accounts.is_off(&uid);
             let target = decide_target(&intent, &latched);
             (Ok(intent), Some(target))
         }
         Err(invalid) => {
             let kept = keep_in_force(&cluster.spec, (&latched, objects.replicas), &invalid);
+            let kept = kept.map(|mut kept| {
+                annotated(&mut kept.intent, cluster, ctx);
+                kept
+            });
             let intent = kept.as_ref().map(|kept| kept.intent.clone());
             (intent.ok_or(invalid), kept)
         }
@@ -121,13 +123,19 @@ fn own_status<'a>(cluster: &'a EtcdCluster, uid: &str) -> Option<&'a EtcdCluster
 }
 
 /// What the object asks for, with what its annotations add.
-fn read_spec(cluster: &EtcdCluster) -> Result<ClusterIntent, InvalidSpec> {
+fn read_spec(cluster: &EtcdCluster, ctx: &Context) -> Result<ClusterIntent, InvalidSpec> {
     let mut intent = ClusterIntent::parse(&cluster.spec)?;
     let asked = cluster.annotations().get(labels::RESTARTED_AT_ANNOTATION);
     intent.restarted_at = asked.filter(|asked| !asked.is_empty()).cloned();
+    annotated(&mut intent, cluster, ctx);
+    Ok(intent)
+}
+
+/// What annotations, and what is recorded, add of certificate authorities.
+fn annotated(intent: &mut ClusterIntent, cluster: &EtcdCluster, ctx: &Context) {
+    intent.tls.trust = certificates::generation(cluster, ctx);
     let asked = cluster.annotations().get(labels::ROTATE_ANNOTATION);
     intent.tls.rotate = asked.filter(|asked| !asked.is_empty()).cloned();
-    Ok(intent)
 }
 
 /// The cluster that a person asked to go on with.

@@ -29,23 +29,28 @@ fn locked() -> (EtcdCluster, Observed) {
     (cluster, observed)
 }
 
+/// What is recorded of an authority.
+fn of_authority(identity: &str, now: jiff::Timestamp) -> api::certificates::Record {
+    let time = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now);
+    api::certificates::Record {
+        authorities: identity.into(),
+        asked: String::new(),
+        issued_at: time.clone(),
+        renew_at: time.clone(),
+        not_after: time,
+        data: String::new(),
+        copied: None,
+        trust: None,
+        rotation: None,
+    }
+}
+
 async fn issue(issue: Issue, answers: Vec<(u16, Value)>) -> (Outcome, Vec<Recorded>) {
     let (client, asked) = recorded(answers);
     let (cluster, mut observed) = locked();
     observed.certificates.authority = Issued::Missing;
     if !issue.authority {
-        let time = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now);
-        observed.certificates.authority = Issued::Recorded(api::certificates::Record {
-            authorities: "a".into(),
-            asked: String::new(),
-            issued_at: time.clone(),
-            renew_at: time.clone(),
-            not_after: time,
-            data: String::new(),
-            copied: None,
-            trust: None,
-            rotation: None,
-        });
+        observed.certificates.authority = Issued::Recorded(of_authority("a", observed.now));
     }
     let step = decision(Step::IssueCertificates(issue));
     let ctx = context(&client, vec![]);
@@ -220,8 +225,9 @@ async fn the_certificate_of_a_user_has_its_name_and_goes_with_its_object() {
     )
     .await;
     let authority = asked[3].2.clone();
-    let (client, asked) = recorded(vec![(200, authority.clone()), absent(), made()]);
-    let (cluster, observed, user) = with_user();
+    let once = (200, authority.clone());
+    let (client, asked) = recorded(vec![once.clone(), once, absent(), made()]);
+    let (cluster, mut observed, user) = with_user();
     let mut ctx = context(&client, vec![]);
     ctx.caches.users = store(vec![kube::core::DeserializeGuard(Ok(user))]);
     let step = decision(Step::ChangeAuth(plan::observed::AuthChange::Certify {
@@ -229,10 +235,17 @@ async fn the_certificate_of_a_user_has_its_name_and_goes_with_its_object() {
         user: "kim".into(),
         by: plan::decision::Issuer::Newest,
     }));
+    // Nothing is issued by an authority that another operator made meanwhile.
+    observed.certificates.authority = Issued::Recorded(of_authority("another", now()));
+    let outcome = Box::pin(act::act(&cluster, &observed, &step, &ctx)).await;
+    assert!(matches!(outcome, Outcome::NotNow(_)), "{outcome:?}");
+    let written = &authority["metadata"]["annotations"][api::labels::CERTIFICATES_ANNOTATION];
+    let written = api::certificates::Record::parse(written.as_str().unwrap());
+    observed.certificates.authority = Issued::Recorded(written.unwrap());
     let outcome = Box::pin(act::act(&cluster, &observed, &step, &ctx)).await;
     assert_eq!(outcome, Outcome::Done);
     let asked = asked.lock().unwrap().clone();
-    let (method, path, body) = &asked[2];
+    let (method, path, body) = &asked[3];
     assert_eq!((method.as_str(), path.starts_with(SECRETS)), ("POST", true));
     assert_eq!(body["metadata"]["name"], "db-user-kim-tls");
     let owner = &body["metadata"]["ownerReferences"][0];

@@ -19,13 +19,14 @@ pub(super) fn needed(observed: &Observed) -> Option<Decision> {
         return Some(refused);
     }
     let issued = &observed.certificates;
-    let absent = |issued: &Issued| matches!(issued, Issued::Missing | Issued::Altered);
-    let authority = absent(&issued.authority);
     let free = observed.trusts_nothing();
-    // What members trust is in their memory: `rotation` leads them to another authority.
-    if authority && !free {
-        return None;
-    }
+    let authority = match &issued.authority {
+        // What members trust is in their memory: `rotation` leads them to another authority.
+        Issued::Missing | Issued::Altered if !free => return None,
+        Issued::Missing | Issued::Altered => true,
+        Issued::Recorded(ours) => free && ours.not_after.0 <= observed.now,
+        Issued::Unknown | Issued::Foreign => false,
+    };
     let by = if authority {
         Issuer::Newest
     } else {
@@ -180,8 +181,8 @@ pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
         );
         all.push((Reason::ForeignObject, why));
     }
-    if is_lost(observed) {
-        all.push((Reason::CertificateProblem, lost_authority(observed)));
+    if let Some(lost) = lost(observed) {
+        all.push((Reason::CertificateProblem, lost));
     }
     all.extend(other_source(observed));
     all.extend(overdue(observed));
@@ -190,14 +191,33 @@ pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
 
 /// No certificate that members trust can be issued, nor can they be led to another authority: what they trust is recorded
 /// nowhere.
-fn is_lost(observed: &Observed) -> bool {
+fn lost(observed: &Observed) -> Option<String> {
     let issued = &observed.certificates;
     let absent = |it: &Issued| matches!(it, Issued::Missing | Issued::Altered);
-    let authority = absent(&issued.authority)
-        || (issued.authority.record().is_some() && observed.issuer().is_none());
-    let members = absent(&issued.members);
-    let source = issued.members == Issued::Missing && issued.are_of_another_source();
-    ((authority && members) || source) && !observed.trusts_nothing()
+    if !absent(&issued.members) || observed.trusts_nothing() {
+        return None;
+    }
+    let ours = issued.authority.record();
+    let authority = absent(&issued.authority) || (ours.is_some() && observed.issuer().is_none());
+    let name = &observed.cluster.name;
+    let (authority_secret, members) = (names::authority_secret(name), names::member_secret(name));
+    let (what, remedy) = if authority {
+        (
+            format!("the Secrets {authority_secret} and {members} were"),
+            "restore both Secrets from a backup",
+        )
+    } else if issued.are_of_another_source() {
+        (
+            format!("the Secret {members} was"),
+            "name the source of certificates in security.tls that it had before, until the Secret is back",
+        )
+    } else {
+        return None;
+    };
+    Some(format!(
+        "{what} deleted or altered, and nothing else tells what the members trust: they go on with the certificates they have, which cannot be renewed, and a pod that is recreated cannot start. To correct this, {remedy}; or {}",
+        start_over(observed)
+    ))
 }
 
 /// What is wrong with the certificates of another source.
@@ -215,15 +235,6 @@ fn other_source(observed: &Observed) -> Option<(Reason, String)> {
     };
     let why = format!("{why}{goes_on}");
     Some((Reason::CertificateProblem, why))
-}
-
-fn lost_authority(observed: &Observed) -> String {
-    let name = &observed.cluster.name;
-    let (authority, members) = (names::authority_secret(name), names::member_secret(name));
-    format!(
-        "the Secrets {authority} and {members} were deleted or altered: the members go on with the certificates they have, which cannot be renewed, and a pod that is recreated cannot start. Restore both Secrets from a backup; or {}",
-        start_over(observed)
-    )
 }
 
 /// How to begin with another authority and the same data.

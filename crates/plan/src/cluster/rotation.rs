@@ -2,7 +2,6 @@
 //! member is restarted once, then certificates of the new one are shown, and at last the one before is trusted no longer.
 //! No phase of it is recorded: each follows from what the Secrets hold and from what the pods were started with.
 
-use api::certificates::Rotation;
 use jiff::SignedDuration;
 
 use crate::decision::{Decision, Issue, Issuer, Rotate, Step};
@@ -62,7 +61,7 @@ fn next(observed: &Observed) -> Option<Next> {
         return Some(Next::Rotate(Rotate::Forget));
     }
     let ended = observed.trusts_too_much() && usable && observed.every_pod_trusts();
-    let revoke = ours.rotation.as_ref().is_some_and(Rotation::revokes);
+    let revoke = observed.has_revoked();
     (ended && has_lasted(observed, revoke)).then_some(Next::Rotate(Rotate::Narrow { revoke }))
 }
 

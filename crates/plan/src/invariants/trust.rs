@@ -56,8 +56,12 @@ pub(super) fn check_issue(observed: &Observed, issue: Issue) -> Result<(), Viola
     let issued = &observed.certificates;
     let free = is_free(observed);
     if issue.authority {
-        let absent = matches!(issued.authority, Issued::Missing | Issued::Altered);
-        return ensure(free && absent, Violation::Transport);
+        let over = match &issued.authority {
+            Issued::Missing | Issued::Altered => true,
+            Issued::Recorded(ours) => ours.not_after.0 <= observed.now,
+            Issued::Unknown | Issued::Foreign => false,
+        };
+        return ensure(free && over, Violation::Transport);
     }
     let Issued::Recorded(ours) = &issued.authority else {
         return Err(Violation::Transport);
@@ -69,14 +73,20 @@ pub(super) fn check_issue(observed: &Observed, issue: Issue) -> Result<(), Viola
     if issue.members {
         let safe = match issue.by {
             Issuer::Newest => is_shown_safely(observed, ours, members),
-            Issuer::Previous => is_trusted(observed) && goes_on(ours, members),
+            Issuer::Previous => {
+                is_trusted(observed) && goes_on(ours, members.or(recorded(&issued.clients)))
+            }
         };
         ensure(safe, Violation::Transport)?;
     }
     if issue.clients && !issue.members {
         let safe = match (issue.by, members) {
             (Issuer::Newest, Some(members)) => members.authorities == ours.authorities,
-            (Issuer::Newest, None) => !is_pending(ours),
+            // What is issued again stays what it was.
+            (Issuer::Newest, None) => {
+                let before = recorded(&issued.clients);
+                !is_pending(ours) || before.is_some_and(|it| it.authorities == ours.authorities)
+            }
             (Issuer::Previous, members) => goes_on(ours, members),
         };
         ensure(safe, Violation::Transport)?;
@@ -100,7 +110,8 @@ fn is_shown_safely(observed: &Observed, ours: &Record, members: Option<&Record>)
     let Some(members) = members else {
         let clients = recorded(&observed.certificates.clients);
         let same = clients.is_none_or(|it| it.authorities == ours.authorities);
-        return same && !is_pending(ours) && is_trusted(observed);
+        let known = clients.is_some() || !is_pending(ours);
+        return same && known && is_trusted(observed);
     };
     let renewed = members.authorities == ours.authorities && is_trusted(observed);
     let told = is_told(members, &ours.authorities, theirs.is_some())

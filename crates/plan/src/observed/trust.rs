@@ -62,8 +62,20 @@ impl Observed {
         let issued = &self.certificates;
         let records = [&issued.members, &issued.clients].map(|it| it.record());
         let written = records.into_iter().flatten().map(Record::generation);
-        let highest = written.max().unwrap_or(0).max(self.newest_generation());
-        highest.saturating_add(1)
+        let target = self.cluster.target.as_ref();
+        let template = target.map_or(0, |target| target.intent.tls.trust);
+        let borne = self.newest_generation().max(template);
+        written.max().unwrap_or(0).max(borne).saturating_add(1)
+    }
+
+    /// Members are still told to trust authorities that are revoked.
+    pub(crate) fn has_revoked(&self) -> bool {
+        let ours = self.certificates.authority.record();
+        let rotation = ours.and_then(|it| it.rotation.as_ref());
+        let revoked = rotation.and_then(|it| it.revoked.as_deref());
+        let told = self.certificates.members.record().map(Record::trusted);
+        let told = told.unwrap_or_default();
+        revoked.is_some_and(|revoked| covers(&told, &for_clients(revoked)))
     }
 
     /// Every pod was started with all authorities that are mounted now, or will be.
@@ -104,10 +116,10 @@ impl Observed {
         match shown {
             Some(shown) if *shown == ours.authorities => Some(Issuer::Newest),
             Some(shown) => (previous == Some(shown)).then_some(Issuer::Previous),
+            // Clients get theirs after the members, so that these have got there as well.
+            None if told == Some(&ours.authorities) => Some(Issuer::Newest),
             None if pending => previous.map(|_| Issuer::Previous),
-            None => told
-                .is_none_or(|told| *told == ours.authorities)
-                .then_some(Issuer::Newest),
+            None => told.is_none().then_some(Issuer::Newest),
         }
     }
 
@@ -145,15 +157,16 @@ impl Observed {
                 ..trust
             });
         }
-        let pending = rotation.filter(|it| it.pending && !self.trusts_nothing());
-        let Some(pending) = pending else {
+        let Some(rotation) = rotation.filter(|_| by == Issuer::Previous) else {
             return (generation > 0).then_some(Trust {
                 authorities: wanted,
                 generation,
                 switched_at,
             });
         };
-        let before = pending.previous.iter().cloned();
+        let alone = self.source_trust().is_none();
+        let before = rotation.previous.iter();
+        let before = before.map(|it| if alone { it.clone() } else { for_clients(it) });
         Some(Trust {
             authorities: before.chain(wanted).collect(),
             generation: self.next_generation(),

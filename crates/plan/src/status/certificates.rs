@@ -21,9 +21,11 @@ pub(super) fn decide(observed: &Observed) -> Option<CertificateStatus> {
     Some(CertificateStatus {
         not_after: first.not_after.clone(),
         renewal_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(renewal),
+        // Until the newest one has issued everything, another one counts.
         authority_not_after: issued
             .authority
             .record()
+            .filter(|record| record.rotation.as_ref().is_none_or(|it| !it.pending))
             .map(|record| record.not_after.clone()),
         client_secret: names::client_secret(&observed.cluster.name),
     })

@@ -114,6 +114,53 @@ fn what_is_revoked_is_trusted_by_no_member_after_a_second_restart() {
     }
 }
 
+/// The annotation stays where it is.
+#[test]
+fn what_was_revoked_once_makes_no_later_rotation_a_revocation() {
+    let mut run = settled(3, 4);
+    run.world.rotate_by("revoke-1");
+    settle(&mut run, "switched");
+    run.world.sleep(180);
+    settle(&mut run, "revoked");
+    run.world.sleep(LIFETIME * 40 / 3 * 2 + 60);
+    settle(&mut run, "replaced in time");
+    let before: Vec<String> = run.world.pods.values().map(|pod| pod.uid.clone()).collect();
+    run.world.sleep(600);
+    settle(&mut run, "no second restart");
+    let after: Vec<String> = run.world.pods.values().map(|pod| pod.uid.clone()).collect();
+    assert_eq!(before, after);
+    let told = run.world.certificates.members.as_ref().unwrap().trusted();
+    assert_eq!(told, ["authority-2", "authority-3"]);
+}
+
+#[test]
+fn what_is_deleted_while_a_cluster_is_stopped_keeps_its_generation() {
+    for expired in [false, true] {
+        let mut run = settled(3, 6);
+        run.world.rotate_by("one");
+        settle(&mut run, "switched");
+        run.world.resize(0);
+        settle(&mut run, "stopped");
+        run.world.certificates.members = None;
+        run.world.certificates.clients = None;
+        if expired {
+            run.world.sleep(LIFETIME * 40 + 60);
+        }
+        run.turns(20);
+        run.world.resize(3);
+        let mut pods: BTreeSet<String> = BTreeSet::new();
+        for _turn in 0..300 {
+            run.turn();
+            pods.extend(run.world.pods.values().map(|pod| pod.uid.clone()));
+        }
+        settle(&mut run, "started");
+        assert_switched(&run, "started");
+        assert_eq!(pods.len(), 3, "expired: {expired}");
+        let made = if expired { 3 } else { 2 };
+        assert_eq!(run.world.certificates.made, made);
+    }
+}
+
 #[test]
 fn an_authority_is_replaced_in_time() {
     let mut run = settled(3, 2);

@@ -1,7 +1,7 @@
 //! Schemes, authorities and the Secrets of certificates. A member hears the others only if it listens on the scheme that it is
 //! listed under, and trusts the authority that issued their certificates; it reads what it trusts once, when it starts.
 
-use api::certificates::{Copied, Record};
+use api::certificates::{Copied, Record, Rotation};
 use api::intent::Source;
 use api::names::Scheme;
 use api::{Plane, Transport, names};
@@ -197,25 +197,38 @@ impl World {
         self.is_unreachable(cluster, member) || !self.believes_the_others(process)
     }
 
+    fn issue_authority(&mut self) -> Result<(), String> {
+        // It is created, and one that is there is never replaced, unless it has expired.
+        let there = self.certificates.authority.as_ref();
+        if there.is_some_and(|it| it.not_after.0 > self.now) {
+            return Err("there is an authority".to_owned());
+        }
+        let mut trusting = self.pods.values().filter(|pod| {
+            pod.owner == self.object.uid
+                && !pod.template.transport.is_plain()
+                && matches!(pod.container, Container::Etcd(_))
+        });
+        if trusting.next().is_some() {
+            self.violate("another authority while members trust one");
+        }
+        self.certificates.made += 1;
+        let name = format!("authority-{}", self.certificates.made);
+        let rotation = self.object.rotate.clone().map(|asked| Rotation {
+            asked: Some(asked),
+            ..Rotation::default()
+        });
+        self.certificates.authority = Some(Record {
+            rotation,
+            ..self.issue_record(name, LIFETIME * 40)
+        });
+        Ok(())
+    }
+
     pub(super) fn certify(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::IssueCertificates(issue) => {
                 if issue.authority {
-                    // It is created, and one that is there is never replaced.
-                    if self.certificates.authority.is_some() {
-                        return Err("there is an authority".to_owned());
-                    }
-                    let mut trusting = self.pods.values().filter(|pod| {
-                        pod.owner == self.object.uid
-                            && !pod.template.transport.is_plain()
-                            && matches!(pod.container, Container::Etcd(_))
-                    });
-                    if trusting.next().is_some() {
-                        self.violate("another authority while members trust one");
-                    }
-                    self.certificates.made += 1;
-                    let name = format!("authority-{}", self.certificates.made);
-                    self.certificates.authority = Some(self.issue_record(name, LIFETIME * 40));
+                    self.issue_authority()?;
                 }
                 let issuer = self.issuer(issue.by)?;
                 let leaf = self.issue_record(issuer, LIFETIME);

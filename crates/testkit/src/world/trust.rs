@@ -97,6 +97,8 @@ impl World {
 
     fn highest_generation(&self) -> u64 {
         let pods = self.pods.values().map(|pod| pod.template.trust);
+        let set = self.own_set().map(|set| set.template.trust);
+        let pods = pods.chain(set);
         let secrets = &self.certificates;
         let records = [&secrets.members, &secrets.clients];
         let records = records.into_iter().flatten().map(Record::generation);
@@ -164,20 +166,7 @@ impl World {
         let generation = self.highest_generation();
         let wanted = self.to_be_trusted(copied.as_ref());
         match what {
-            Rotate::Begin => {
-                let previous = self.certificates.authority.take().map(|it| it.authorities);
-                self.certificates.made += 1;
-                let name = format!("authority-{}", self.certificates.made);
-                let rotation = Rotation {
-                    pending: true,
-                    previous,
-                    asked: self.object.rotate.clone(),
-                };
-                self.certificates.authority = Some(Record {
-                    rotation: Some(rotation),
-                    ..self.issue_record(name, LIFETIME * AUTHORITY)
-                });
-            }
+            Rotate::Begin => self.begin_rotation(old),
             Rotate::Forget => {
                 let ours = self.certificates.authority.as_mut();
                 let rotation = ours.and_then(|it| it.rotation.as_mut());
@@ -207,6 +196,26 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    fn begin_rotation(&mut self, members: Option<Record>) {
+        let ours = self.certificates.authority.take();
+        let before = ours.as_ref().and_then(|it| it.rotation.clone());
+        let other = before.and_then(|it| it.asked) != self.object.rotate;
+        let asked = self.object.rotate.as_deref();
+        let revokes = other && asked.is_some_and(|asked| asked.starts_with("revoke"));
+        self.certificates.made += 1;
+        let name = format!("authority-{}", self.certificates.made);
+        let rotation = Rotation {
+            pending: true,
+            previous: ours.map(|it| it.authorities),
+            revoked: members.map(|it| it.authorities).filter(|_| revokes),
+            asked: self.object.rotate.clone(),
+        };
+        self.certificates.authority = Some(Record {
+            rotation: Some(rotation),
+            ..self.issue_record(name, LIFETIME * AUTHORITY)
+        });
     }
 
     /// The certificates stay as they are.

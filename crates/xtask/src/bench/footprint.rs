@@ -135,7 +135,7 @@ impl Process {
     }
 
     /// MiB.
-    fn resident(&self) -> Result<f64> {
+    pub(super) fn resident(&self) -> Result<f64> {
         let status = self.read("status")?;
         let kilobytes = parse_resident(&status).context("no VmRSS")?;
         Ok(f64::from(kilobytes) / 1024.0)

@@ -78,19 +78,19 @@ fn patient() -> Value {
 }
 
 /// What was seen of the operator in a minute.
-struct Watched {
+pub(super) struct Watched {
     /// Seconds.
-    processor: f64,
+    pub(super) processor: f64,
     /// Looks that found a cluster as it should be.
     looks: f64,
 }
 
-/// The operator, with so many workers until this is dropped.
-struct Operator<'a> {
+/// The operator, with so many workers until this is dropped, where that is another number than it has.
+pub(super) struct Operator<'a> {
     target: &'a Target,
     process: Process,
     address: String,
-    before: String,
+    before: Option<String>,
 }
 
 impl<'a> Operator<'a> {
@@ -102,11 +102,26 @@ impl<'a> Operator<'a> {
             target,
             address: only_address(target)?,
             process: Process::of_operator(target)?,
-            before,
+            before: Some(before),
         })
     }
 
-    fn watch(&self, what: &str) -> Result<Watched> {
+    /// As it runs.
+    pub(super) fn at_work(target: &'a Target) -> Result<Self> {
+        Ok(Self {
+            target,
+            address: only_address(target)?,
+            process: Process::of_operator(target)?,
+            before: None,
+        })
+    }
+
+    /// MiB.
+    pub(super) fn memory(&self) -> Result<f64> {
+        self.process.resident()
+    }
+
+    pub(super) fn watch(&self, what: &str) -> Result<Watched> {
         eprintln!("  watching {} s: {what}", WATCHED.as_secs());
         let (processor, looks) = (self.process.precise_seconds()?, self.looks()?);
         let start = Instant::now();
@@ -131,7 +146,10 @@ impl<'a> Operator<'a> {
 
 impl Drop for Operator<'_> {
     fn drop(&mut self) {
-        if let Err(error) = set_workers(self.target, &self.before) {
+        let Some(before) = &self.before else {
+            return;
+        };
+        if let Err(error) = set_workers(self.target, before) {
             eprintln!("the operator keeps the workers of the bench: {error:#}");
         }
     }

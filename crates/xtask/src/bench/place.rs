@@ -28,7 +28,7 @@ impl<'a> Place<'a> {
             .args(["create", "namespace", &namespace]))?;
         // Only here, so that a failure below still removes it.
         let pods = Watch::start(target, &namespace, "pods")?;
-        let etcd = Etcd::new(target)?;
+        let etcd = Etcd::of(target, &namespace)?;
         Ok(Self {
             target,
             namespace,

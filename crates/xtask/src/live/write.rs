@@ -30,6 +30,18 @@ pub(crate) struct Written {
     pub(crate) gap: Duration,
     /// Keys that were acknowledged and are not there.
     pub(crate) lost: Vec<String>,
+    /// How long each acknowledged write took.
+    pub(crate) times: Vec<Duration>,
+}
+
+impl Written {
+    /// Of a hundred acknowledged writes one took longer.
+    pub(crate) fn slowest_of_a_hundred(&self) -> Duration {
+        let mut times = self.times.clone();
+        times.sort();
+        let index = times.len().saturating_sub(1) * 99 / 100;
+        times.get(index).copied().unwrap_or_default()
+    }
 }
 
 #[derive(Default)]
@@ -42,7 +54,7 @@ impl Writer {
     /// Writes to the only cluster of a namespace; returns once a first write was acknowledged.
     pub(crate) fn start(target: &Target, namespace: &str) -> Result<Self> {
         let client = Client {
-            etcd: Etcd::new(target)?,
+            etcd: Etcd::of(target, namespace)?,
             pods: Watch::start(target, namespace, "pods")?,
             failures: BTreeMap::new(),
             current: None,
@@ -92,6 +104,7 @@ fn write(mut client: Client, news: &News) -> Result<Written> {
         acknowledged: 0,
         gap: Duration::ZERO,
         lost: Vec::new(),
+        times: Vec::new(),
     };
     let mut last = Instant::now();
     while !news.stop.load(Ordering::SeqCst) {
@@ -101,6 +114,7 @@ fn write(mut client: Client, news: &News) -> Result<Written> {
         };
         written.attempts += 1;
         let put = member.put(key.as_bytes(), key.as_bytes());
+        let asked = Instant::now();
         if client.etcd.run(put).is_err() {
             client.failed();
             continue;
@@ -109,6 +123,7 @@ fn write(mut client: Client, news: &News) -> Result<Written> {
             written.gap = written.gap.max(last.elapsed());
         }
         last = Instant::now();
+        written.times.push(asked.elapsed());
         written.acknowledged += 1;
         news.acknowledged
             .store(written.acknowledged, Ordering::SeqCst);

@@ -1,7 +1,7 @@
 //! Issues certificates and writes them to their Secrets. Each Secret is created, or replaced exactly as it was seen a moment
 //! ago; one of another owner is never touched. A certificate is checked as one of a stranger would be before it is written.
 
-use api::certificates::{Record, Rotation, Trust};
+use api::certificates::{Record, Rotation};
 use api::intent::Source;
 use api::{EtcdCluster, names};
 use k8s_openapi::api::core::v1::Secret;
@@ -15,7 +15,7 @@ use plan::observed::Offered;
 use plan::status::Outcome;
 
 use super::outcome_of;
-use super::secrets::{OPAQUE, PAIR, find_authority, put, read, read_members, write};
+use super::secrets::{OPAQUE, PAIR, find_authority, put, read_members, read_seen, write};
 use crate::certificates::given::{Checked, Given};
 use crate::certificates::keyring::{Authorities, Keyring};
 use crate::certificates::secrets;
@@ -58,13 +58,22 @@ async fn issue_all(
     let keyring = if wanted.authority {
         first_authority(cluster, &subjects, now, ctx).await?
     } else {
-        read(&namespace, &names::authority_secret(&name), ctx).await?
+        read_seen(&namespace, &names::authority_secret(&name), observed, ctx).await?
     };
     let authorities = keyring.issuer(wanted.by).ok_or_else(key_is_gone)?;
     if wanted.members {
         let (entries, record) = of_members(&subjects, observed, (&keyring, wanted.by), ctx).await?;
         let secret = names::member_secret(&name);
-        write(cluster, (&secret, OPAQUE, None), &entries, &record, ctx).await?;
+        let seen = observed.certificates.members.record();
+        if let Some(seen) = seen {
+            // What another operator wrote meanwhile is not overwritten.
+            let live = read_members(&subjects, seen, ctx).await?;
+            let version = live.metadata.resource_version;
+            let place = (secret.as_str(), OPAQUE, version.as_ref());
+            write(cluster, place, &entries, &record, ctx).await?;
+        } else {
+            write(cluster, (&secret, OPAQUE, None), &entries, &record, ctx).await?;
+        }
     }
     if wanted.clients {
         let leaf = subjects.client(now);
@@ -106,14 +115,13 @@ async fn of_members(
         }
         Source::Secrets { .. } => copy(subjects, authorities, observed, ctx).await?,
     };
-    let files = match kept_files(subjects, observed, trust.as_ref(), ctx).await? {
-        Some(files) => files,
-        None => trust_files(keyring, source.as_ref()),
-    };
-    let generation = trust.as_ref().map_or(0, |trust| trust.generation);
-    let mut entries = files.entries(generation);
+    let record = Record { trust, ..record };
+    let kept = kept_files(subjects, observed, &record, ctx).await?;
+    let files =
+        kept.unwrap_or_else(|| Files::default().with(&record.trusted(), keyring, source.as_ref()));
+    let mut entries = files.entries(record.generation());
     entries.extend(leaves);
-    Ok((entries, Record { trust, ..record }))
+    Ok((entries, record))
 }
 
 fn key_is_gone() -> Outcome {
@@ -129,8 +137,14 @@ async fn first_authority(
 ) -> Result<Keyring, Outcome> {
     let secret = names::authority_secret(subjects.name);
     let found = find_authority(cluster, &secret, ctx).await?;
+    let version = found.as_ref().and_then(|it| it.version.clone());
+    let found = found.filter(|it| it.newest.client.validity().until > now);
     let keyring = if let Some(found) = found {
-        found
+        // No member runs that would need the one before.
+        Keyring {
+            previous: None,
+            ..found
+        }
     } else {
         let lifetime = subjects.authority_lifetime();
         Keyring::of(Authorities::new(subjects.name, now, lifetime).map_err(failed)?)
@@ -143,7 +157,7 @@ async fn first_authority(
         rotation,
         ..of_authority(&keyring.newest, now)
     };
-    let version = keyring.version.as_ref();
+    let version = version.as_ref();
     write(
         cluster,
         (&secret, OPAQUE, version),
@@ -165,27 +179,16 @@ pub(super) fn of_authority(authorities: &Authorities, now: jiff::Timestamp) -> R
 async fn kept_files(
     subjects: &Subjects<'_>,
     observed: &Observed,
-    trust: Option<&Trust>,
+    record: &Record,
     ctx: &Context,
 ) -> Result<Option<Files>, Outcome> {
-    let (Some(record), Some(trust)) = (observed.certificates.members.record(), trust) else {
+    let seen = observed.certificates.members.record();
+    let seen = seen.filter(|seen| record.trust.is_some() && seen.trusted() == record.trusted());
+    let Some(seen) = seen else {
         return Ok(None);
     };
-    if record.trusted() != trust.authorities {
-        return Ok(None);
-    }
-    let live = read_members(subjects, record, ctx).await?;
+    let live = read_members(subjects, seen, ctx).await?;
     Ok(Files::read(&live))
-}
-
-/// The files with authorities, from what there is now.
-pub(super) fn trust_files(keyring: &Keyring, source: Option<&Given>) -> Files {
-    let alone = source.is_none();
-    let mut files = source.map_or_else(Files::default, |given| Files::default().with_theirs(given));
-    if let Some(previous) = &keyring.previous {
-        files = files.with_ours(previous, alone);
-    }
-    files.with_ours(&keyring.newest, alone)
 }
 
 /// What another source has, as the Secret of the members holds it. It is read and checked again, and copied only if members
@@ -344,7 +347,8 @@ async fn certify_user(
         tls: &target.intent.tls,
     };
     let now = observed.now;
-    let keyring = read(&namespace, &names::authority_secret(&name), ctx).await?;
+    let secret = names::authority_secret(&name);
+    let keyring = read_seen(&namespace, &secret, observed, ctx).await?;
     let authorities = keyring.issuer(by).ok_or_else(key_is_gone)?;
     let leaf = subjects.user(user, now);
     let shown = verifies_members(&subjects, authorities, observed, ctx).await?;

@@ -1,6 +1,6 @@
 //! The parts of the way from one certificate authority to another. Each writes one Secret, exactly as it was seen.
 
-use api::certificates::{Record, Rotation, Trust};
+use api::certificates::{Record, Rotation, Trust, asks_to_revoke};
 use api::{EtcdCluster, names};
 use k8s_openapi::api::core::v1::Secret;
 use plan::Observed;
@@ -8,8 +8,8 @@ use plan::decision::Rotate;
 use plan::observed::Offered;
 use plan::status::Outcome;
 
-use super::certificates::{failed, of_authority, take, trust_files};
-use super::secrets::{OPAQUE, find_authority, read, read_members, write};
+use super::certificates::{failed, of_authority, take};
+use super::secrets::{OPAQUE, find_authority, read_members, read_seen, write};
 use crate::certificates::given::Given;
 use crate::certificates::keyring::{Authorities, Keyring};
 use crate::certificates::secrets::text;
@@ -66,11 +66,20 @@ async fn begin(
         (None, None) => Keyring::of(new()?),
         (_, Some(_)) => return Err(changed()),
     };
-    let shown = issued.members.record().map(|it| &it.authorities);
+    let shown = issued.members.record().map(|it| it.authorities.clone());
+    let before = issued
+        .authority
+        .record()
+        .and_then(|it| it.rotation.as_ref());
+    let before = before.and_then(|it| it.asked.as_ref());
+    let asked = subjects.tls.rotate.clone();
+    let revokes = asked.as_deref().is_some_and(asks_to_revoke) && asked.as_ref() != before;
+    let taken_back = shown.as_ref() == Some(&keyring.newest.identity());
     let rotation = Rotation {
-        pending: shown != Some(&keyring.newest.identity()),
+        pending: !taken_back || keyring.previous.is_some(),
         previous: keyring.previous.as_ref().map(Authorities::identity),
-        asked: subjects.tls.rotate.clone(),
+        revoked: shown.filter(|_| revokes && !taken_back),
+        asked,
     };
     let record = Record {
         rotation: Some(rotation),
@@ -104,13 +113,7 @@ async fn widen(
     let (keyring, source) = both(observed, subjects, ctx).await?;
     let live = read_members(subjects, seen, ctx).await?;
     let files = Files::read(&live).unwrap_or_default();
-    let files = match &source {
-        Some(given) => files.with_theirs(given),
-        None => files,
-    };
-    // What another source had, and has no more, is in the files already.
-    let alone = source.is_none() && observed.certificates.offered == Offered::Own;
-    let files = files.with_ours(&keyring.newest, alone);
+    let files = files.with(&trust.authorities, &keyring, source.as_ref());
     rewrite(cluster, &live, &files, (seen, trust), ctx).await
 }
 
@@ -124,20 +127,16 @@ async fn forget(
     let Some(seen) = observed.certificates.authority.record() else {
         return Ok(());
     };
-    let keyring = read(
-        subjects.namespace,
-        &names::authority_secret(subjects.name),
-        ctx,
-    )
-    .await?;
+    let name = names::authority_secret(subjects.name);
+    let keyring = read_seen(subjects.namespace, &name, observed, ctx).await?;
     let keyring = Keyring {
         previous: None,
         ..keyring
     };
-    let asked = seen.rotation.as_ref().and_then(|it| it.asked.clone());
     let rotation = Rotation {
-        asked,
-        ..Rotation::default()
+        pending: false,
+        previous: None,
+        ..seen.rotation.clone().unwrap_or_default()
     };
     keep_authority(cluster, seen, (&keyring, rotation), ctx).await
 }
@@ -153,19 +152,18 @@ async fn narrow(
         return Ok(());
     };
     let (keyring, source) = both(observed, subjects, ctx).await?;
-    let crossed = keyring.cross.is_some();
+    // Clients that know only the one before are led on, unless it is to count no longer.
+    let crossed = revoke && keyring.cross.is_some();
     let keyring = Keyring {
-        previous: None,
-        cross: None,
+        cross: keyring.cross.filter(|_| !revoke),
         ..keyring
     };
-    // No client accepts the newest for the sake of the one before any more.
     if let Some(ours) = observed.certificates.authority.record().filter(|_| crossed) {
         let rotation = ours.rotation.clone().unwrap_or_default();
         keep_authority(cluster, ours, (&keyring, rotation), ctx).await?;
     }
     let live = read_members(subjects, seen, ctx).await?;
-    let files = trust_files(&keyring, source.as_ref());
+    let files = Files::default().with(&trust.authorities, &keyring, source.as_ref());
     rewrite(cluster, &live, &files, (seen, trust), ctx).await
 }
 
@@ -180,7 +178,7 @@ async fn both(
     ctx: &Context,
 ) -> Result<(Keyring, Option<Given>), Outcome> {
     let name = names::authority_secret(subjects.name);
-    let keyring = read(subjects.namespace, &name, ctx).await?;
+    let keyring = read_seen(subjects.namespace, &name, observed, ctx).await?;
     let source = match &observed.certificates.offered {
         Offered::Own | Offered::Unusable(_) => None,
         Offered::Usable(_) => Some(take(subjects, observed, ctx).await?.0),

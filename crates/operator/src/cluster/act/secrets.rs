@@ -6,6 +6,7 @@ use api::{EtcdCluster, names};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
 use kube::{Api, ResourceExt};
+use plan::Observed;
 use plan::status::Outcome;
 
 use super::{changed_since, outcome_of};
@@ -37,8 +38,24 @@ pub(super) async fn find_authority(
     }
 }
 
+/// The same, if the newest of them is the one that was seen.
+pub(super) async fn read_seen(
+    namespace: &str,
+    name: &str,
+    observed: &Observed,
+    ctx: &Context,
+) -> Result<Keyring, Outcome> {
+    let keyring = read(namespace, name, ctx).await?;
+    let seen = observed.certificates.authority.record();
+    if seen.is_some_and(|seen| seen.authorities == keyring.newest.identity()) {
+        Ok(keyring)
+    } else {
+        Err(Outcome::NotNow(format!("Secret {name} changed in between")))
+    }
+}
+
 /// The authorities that a Secret holds.
-pub(super) async fn read(namespace: &str, name: &str, ctx: &Context) -> Result<Keyring, Outcome> {
+async fn read(namespace: &str, name: &str, ctx: &Context) -> Result<Keyring, Outcome> {
     let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
     let what = format!("Secret {name}");
     let secret = match secrets.get(name).await {

@@ -138,6 +138,7 @@ mod tests {
             acknowledged: 1,
             gap: Duration::from_millis(70),
             lost: lost.iter().map(|key| (*key).to_owned()).collect(),
+            times: Vec::new(),
         }
     }
 
