@@ -141,6 +141,17 @@ async fn create(stage: &Stage) -> Result<Cluster> {
     let spec = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
     let cluster = stage.create("c", spec).await?;
     cluster.ready_within(MINUTE * 2).await?;
+    // Each member writes its storage version by itself, up to seconds later, and with it the pages around: what was altered
+    // before would be written over with what the process still knew.
+    until("every storage version is written", MINUTE, || async {
+        for (name, member) in cluster.members().await? {
+            let version = member.status().await?.storage_version;
+            let written = version.as_deref() == Some("3.6.0");
+            ensure!(written, "{name} has {version:?}");
+        }
+        Ok(true)
+    })
+    .await?;
     cluster.put("key", WORD).await?;
     cluster.put("another", LAST).await?;
     Ok(cluster)
