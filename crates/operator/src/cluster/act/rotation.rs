@@ -85,15 +85,7 @@ async fn begin(
         rotation: Some(rotation),
         ..of_authority(&keyring.newest, now)
     };
-    let version = keyring.version.as_ref();
-    write(
-        cluster,
-        (&secret, OPAQUE, version),
-        &keyring.entries(),
-        &record,
-        ctx,
-    )
-    .await
+    put_authority(cluster, &keyring, &record, ctx).await
 }
 
 fn changed() -> Outcome {
@@ -193,24 +185,24 @@ async fn keep_authority(
     (keyring, rotation): (&Keyring, Rotation),
     ctx: &Context,
 ) -> Result<(), Outcome> {
-    let (_, name) = place(cluster);
-    if keyring.newest.identity() != seen.authorities {
-        return Err(changed());
-    }
     let record = Record {
         rotation: Some(rotation),
         ..seen.clone()
     };
+    put_authority(cluster, keyring, &record, ctx).await
+}
+
+/// The Secret of the authorities, exactly as it was read.
+async fn put_authority(
+    cluster: &EtcdCluster,
+    keyring: &Keyring,
+    record: &Record,
+    ctx: &Context,
+) -> Result<(), Outcome> {
+    let (_, name) = place(cluster);
     let secret = names::authority_secret(&name);
-    let version = keyring.version.as_ref();
-    write(
-        cluster,
-        (&secret, OPAQUE, version),
-        &keyring.entries(),
-        &record,
-        ctx,
-    )
-    .await
+    let place = (secret.as_str(), OPAQUE, keyring.version.as_ref());
+    write(cluster, place, &keyring.entries(), record, ctx).await
 }
 
 /// The Secret of the members with other authorities, and the same certificates.
