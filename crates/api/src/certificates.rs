@@ -42,6 +42,18 @@ pub struct Trust {
     /// Since when no certificate is shown but those of the authorities that are to stay; absent while others are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switched_at: Option<Time>,
+    /// Members that trust nothing that is shown: all that they trust had expired. Absent where there never were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stranded: Option<Stranded>,
+}
+
+/// Members that trust nothing that is shown any more, by their pods.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stranded {
+    /// They bear a lower generation,
+    pub below: u64,
+    /// and were created no later than this.
+    pub until: Time,
 }
 
 /// How authorities followed others.
@@ -54,6 +66,9 @@ pub struct Rotation {
     /// Identity of the authorities before, while their keys are still there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
+    /// When those expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_until: Option<Time>,
     /// The value of the annotation that was carried out last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
@@ -95,6 +110,11 @@ impl Record {
     /// The number that a pod bears which was started with all of them.
     pub fn generation(&self) -> u64 {
         self.trust.as_ref().map_or(0, |trust| trust.generation)
+    }
+
+    /// Members that trust nothing that is shown.
+    pub fn stranded(&self) -> Option<&Stranded> {
+        self.trust.as_ref()?.stranded.as_ref()
     }
 
     /// As it is written on a Secret.

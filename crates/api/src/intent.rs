@@ -23,7 +23,7 @@ use crate::{EtcdVersion, Quantity};
 
 pub use maintenance::{DailyWindow, MaintenanceIntent};
 pub use pod::PodIntent;
-pub use security::{DEFAULT_LEAF_LIFETIME, Source, TlsIntent};
+pub use security::{DEFAULT_LEAF_LIFETIME, Issuer, Source, TlsIntent};
 pub use storage::StorageIntent;
 
 /// Repository of the official image.

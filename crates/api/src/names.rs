@@ -50,6 +50,11 @@ pub fn member_secret(cluster: &str) -> String {
     format!("{cluster}-tls")
 }
 
+/// Certificate by which cert-manager is asked for what members show, and the Secret that it writes.
+pub fn issued(cluster: &str) -> String {
+    format!("{cluster}-issued")
+}
+
 /// Secret with what a client needs.
 pub fn client_secret(cluster: &str) -> String {
     format!("{cluster}-client-tls")

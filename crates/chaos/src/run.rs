@@ -106,11 +106,11 @@ async fn play(
     let mut spec = json!({"size": size, "version": plan.version, "storage": {"size": "1Gi"},
         "etcd": {"quotaBackendBytes": fill::QUOTA}});
     if plan.plaintext {
-        cluster.stage.create(&cluster.name, spec).await?;
+        cluster.stage.create_as_written(&cluster.name, spec).await?;
         cluster.ready_within(HEAL).await?;
     } else {
         lock::ask(&mut spec);
-        cluster.stage.create(&cluster.name, spec).await?;
+        cluster.stage.create_as_written(&cluster.name, spec).await?;
         lock::let_clients_in(cluster).await?;
         lock::is_locked_within(cluster, HEAL).await?;
     }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use api::names::Scheme;
 use api::v1alpha1::user::EtcdUser;
 use serde_json::{Value, json};
 
@@ -21,6 +22,31 @@ pub fn ask(spec: &mut Value) {
     if let Some(spec) = spec.as_object_mut() {
         let security = json!({"tls": {}, "auth": {"enabled": true}});
         spec.insert("security".to_owned(), security);
+    }
+}
+
+/// Whether clusters are wanted in plaintext, but for those whose spec says something of TLS.
+pub fn is_plaintext() -> bool {
+    std::env::var_os("E2E_PLAINTEXT").is_some()
+}
+
+/// The scheme under which members of a cluster of [`Stage::create`](crate::Stage::create) are listed.
+pub fn scheme_of_peers() -> Scheme {
+    if is_plaintext() {
+        Scheme::Http
+    } else {
+        Scheme::Https
+    }
+}
+
+/// Has a spec that says nothing of TLS ask for it.
+pub(crate) fn ask_for_tls(spec: &mut Value) {
+    let Some(spec) = spec.as_object_mut() else {
+        return;
+    };
+    let security = spec.entry("security").or_insert_with(|| json!({}));
+    if let Some(security) = security.as_object_mut() {
+        security.entry("tls").or_insert_with(|| json!({}));
     }
 }
 
@@ -50,4 +76,27 @@ pub async fn is_locked_within(cluster: &Cluster, limit: Duration) -> Result<()> 
     })
     .await
     .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(mut spec: Value) -> Value {
+        ask_for_tls(&mut spec);
+        spec
+    }
+
+    #[test]
+    fn tls_is_added_where_nothing_is_said_of_it_and_what_is_said_stays() {
+        assert_eq!(
+            asked(json!({"size": 1})),
+            json!({"size": 1, "security": {"tls": {}}})
+        );
+        let policy = json!({"security": {"networkPolicy": {}}});
+        let both = json!({"security": {"networkPolicy": {}, "tls": {}}});
+        assert_eq!(asked(policy), both);
+        let off = json!({"security": {"tls": {"enabled": false}}});
+        assert_eq!(asked(off.clone()), off);
+    }
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::commands::{Commands, is_admission_away};
 use crate::fixtures::document;
+use crate::lock;
 use crate::wait::{MINUTE, until};
 use crate::{OPERATOR, OPERATOR_NAMESPACE};
 
@@ -82,8 +83,18 @@ impl Stage {
         &self.namespace
     }
 
-    /// Creates a cluster. While the operator is away that is refused, and tried again.
-    pub async fn create(&self, name: &str, spec: Value) -> Result<Cluster> {
+    /// Creates a cluster, with TLS for clients and for peers where the spec says nothing of TLS: so clusters are run. With
+    /// `E2E_PLAINTEXT` it stays without.
+    pub async fn create(&self, name: &str, mut spec: Value) -> Result<Cluster> {
+        if !lock::is_plaintext() {
+            lock::ask_for_tls(&mut spec);
+        }
+        self.create_as_written(name, spec).await
+    }
+
+    /// Creates a cluster of exactly this spec, for stories about plaintext, about defaults, and about what is switched. While
+    /// the operator is away that is refused, and tried again.
+    pub async fn create_as_written(&self, name: &str, spec: Value) -> Result<Cluster> {
         let object: EtcdCluster = serde_json::from_value(json!({
             "apiVersion": "etcd.etcd.io/v1alpha1", "kind": "EtcdCluster",
             "metadata": {"name": name}, "spec": spec,

@@ -2,6 +2,7 @@
 //! one kind per file. Whether and when an object is written is decided elsewhere.
 
 mod access;
+pub mod certificate;
 mod claim;
 mod debug;
 pub mod drift;

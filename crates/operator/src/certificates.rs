@@ -3,6 +3,7 @@
 
 pub(crate) mod given;
 pub(crate) mod keyring;
+pub(crate) mod request;
 pub(crate) mod secrets;
 pub mod sources;
 pub(crate) mod subjects;

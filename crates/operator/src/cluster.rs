@@ -168,6 +168,7 @@ fn log(decision: &Decision, outcome: &Outcome) {
             | Step::Defragment { .. }
             | Step::Disarm { .. }
             | Step::IssueCertificates(_)
+            | Step::RequestCertificate
             | Step::RotateAuthority(_)
             | Step::RefreshCertificates { .. }
             | Step::ChangeAuth(_)
@@ -216,6 +217,7 @@ fn name(step: &Step) -> &'static str {
         Step::RepeatGrant { .. } => "RepeatGrant",
         Step::AddDebugContainer { .. } => "AddDebugContainer",
         Step::IssueCertificates(_) => "IssueCertificates",
+        Step::RequestCertificate => "RequestCertificate",
         Step::RotateAuthority(_) => "RotateAuthority",
         Step::RefreshCertificates { .. } => "RefreshCertificates",
         Step::ChangeAuth(_) => "ChangeAuth",

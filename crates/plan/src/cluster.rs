@@ -28,6 +28,7 @@ mod rotation;
 mod shrink;
 mod stop;
 mod storage;
+mod stranded;
 mod versions;
 mod waiting;
 
@@ -94,6 +95,9 @@ const RULES: &[Rule] = &[
     // After `renew`: certificates that are due are issued by the authority that members trust, however long the way to
     // another one takes. It disturbs none of them either: the restart that it needs is a rollout.
     rotation::decide,
+    // After `rotation`, which shows what their successors trust. Before the members, whose rules would take those that
+    // refuse every connection for members that are lost.
+    stranded::restart,
     // After all that must hold before a member is touched. Its own table is in `cluster/membership.rs`.
     membership::decide,
     // Last: what cannot be written holds up nothing.

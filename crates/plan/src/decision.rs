@@ -165,6 +165,8 @@ pub enum Step {
     },
     /// Issue certificates, and write them to their Secrets.
     IssueCertificates(Issue),
+    /// Ask cert-manager for what members show, by a Certificate; delete that where another source is named.
+    RequestCertificate,
     /// Carry the certificate authority over to another one.
     RotateAuthority(Rotate),
     /// Have the kubelet of a pod bring the certificates that were issued since the pod was made.

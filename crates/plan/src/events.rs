@@ -141,10 +141,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
             (Reason::MemberAdmitted, format!("{} {what}", name(ordinal)))
         }
         Step::RestartPod { ordinal, uid } => return Some(restarted(observed, *ordinal, uid)),
-        Step::Downgrade { to: Some(to) } => (
-            Reason::Downgrading,
-            format!("etcd prepares its data for 3.{to}"),
-        ),
+        Step::Downgrade { to: Some(to) } => (Reason::Downgrading, prepared(to)),
         Step::Defragment { .. } | Step::Compact { .. } | Step::Disarm { .. } => {
             return of_upkeep(observed, step);
         }
@@ -168,6 +165,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         | Step::OrphanPods { .. }
         | Step::MarkRemoved { .. }
         | Step::RepeatGrant { .. }
+        | Step::RequestCertificate
         | Step::RefreshCertificates { .. }
         | Step::AddDebugContainer { .. }
         | Step::Latch(_) => return None,
@@ -177,6 +175,10 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         message,
         warning: false,
     })
+}
+
+fn prepared(minor: &impl std::fmt::Display) -> String {
+    format!("etcd prepares its data for 3.{minor}")
 }
 
 /// What concerns every client. Of users and roles their own objects tell.

@@ -103,7 +103,12 @@ pub enum Violation {
 /// May this step be taken?
 pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
     match step {
-        Step::Nothing | Step::Wait | Step::Refuse | Step::RemoveFinalizer => Ok(()),
+        // What comes of a request is judged when it is copied.
+        Step::Nothing
+        | Step::Wait
+        | Step::Refuse
+        | Step::RemoveFinalizer
+        | Step::RequestCertificate => Ok(()),
         Step::ApplyObjects(shape) => {
             let formed = observed.cluster.latched.cluster_id.is_some();
             ensure(formed || !shape.client_service, Violation::ClientsTooEarly)?;
@@ -116,16 +121,7 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
             ordinal,
             pod_uid,
             grant,
-        } => {
-            let pod = observed.pods.get(ordinal).ok_or(Violation::Unknown)?;
-            let report = stranger::own_report(pod)?;
-            ensure(
-                grant.nonce == report.nonce && *pod_uid == pod.uid,
-                Violation::NotThisWait,
-            )?;
-            certificates::check_grant(observed, *ordinal, pod)?;
-            check_grant(observed, (*ordinal, pod), &grant.action)
-        }
+        } => check_wait(observed, (*ordinal, pod_uid), grant),
         Step::AddLearner { ordinal, peer_url } => check_add(observed, *ordinal, peer_url),
         Step::UpdatePeer { .. } => certificates::check_update(observed, step),
         Step::Promote { id, .. } => check_promote(observed, *id),
@@ -159,6 +155,22 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         Step::DeleteClaim { ordinal, uid } => check_delete(observed, *ordinal, uid),
         Step::RemoveMember { id, ordinal, nonce } => check_remove(observed, *id, *ordinal, nonce),
     }
+}
+
+/// A grant is for the wait that was seen, of a pod that may start.
+fn check_wait(
+    observed: &Observed,
+    (ordinal, uid): (u32, &str),
+    grant: &gate::Grant,
+) -> Result<(), Violation> {
+    let pod = observed.pods.get(&ordinal).ok_or(Violation::Unknown)?;
+    let report = stranger::own_report(pod)?;
+    ensure(
+        grant.nonce == report.nonce && uid == pod.uid,
+        Violation::NotThisWait,
+    )?;
+    certificates::check_grant(observed, ordinal, pod)?;
+    check_grant(observed, (ordinal, pod), &grant.action)
 }
 
 /// The pod still waits with the grant that it was given.

@@ -44,7 +44,7 @@ pub use auth::{
     OPERATOR, Password, ROOT, RoleWish, UserWish,
 };
 pub(crate) use certificates::is_due;
-pub use certificates::{Certificates, Issued, Offered, Refreshed};
+pub use certificates::{Certificates, Issued, Offered, Refreshed, Request};
 pub use describe::Doing;
 pub(crate) use describe::describe;
 pub use disturbance::Disturbance;

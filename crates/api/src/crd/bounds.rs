@@ -74,6 +74,30 @@ const TEXTS: &[&[&str]] = &[
     &["spec", "maintenance", "window", "start"],
     &["spec", "security", "tls", "certificateSecret"],
     &["spec", "security", "tls", "caSecret"],
+    &[
+        "spec",
+        "security",
+        "tls",
+        "certManager",
+        "issuerRef",
+        "name",
+    ],
+    &[
+        "spec",
+        "security",
+        "tls",
+        "certManager",
+        "issuerRef",
+        "kind",
+    ],
+    &[
+        "spec",
+        "security",
+        "tls",
+        "certManager",
+        "issuerRef",
+        "group",
+    ],
     &["spec", "security", "tls", "extraNames", "*"],
     &[
         "spec",
@@ -103,6 +127,30 @@ const SAID: &[&[&str]] = &[
     &["spec", "debug", "image"],
     &["spec", "security", "tls", "certificateSecret"],
     &["spec", "security", "tls", "caSecret"],
+    &[
+        "spec",
+        "security",
+        "tls",
+        "certManager",
+        "issuerRef",
+        "name",
+    ],
+    &[
+        "spec",
+        "security",
+        "tls",
+        "certManager",
+        "issuerRef",
+        "kind",
+    ],
+    &[
+        "spec",
+        "security",
+        "tls",
+        "certManager",
+        "issuerRef",
+        "group",
+    ],
 ];
 
 const NAMES: &[&[&str]] = &[

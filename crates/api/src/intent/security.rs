@@ -2,7 +2,9 @@
 
 use crate::transport::{Plane, Transport};
 use crate::v1alpha1::cluster::EtcdClusterSpec;
-use crate::v1alpha1::security::{PlaintextClients, Security, Tls, TlsVersion};
+use crate::v1alpha1::security::{
+    CertManager, IssuerRef, PlaintextClients, Security, Tls, TlsVersion,
+};
 
 /// Default lifetime of a certificate, in seconds: 90 days.
 pub const DEFAULT_LEAF_LIFETIME: i64 = 90 * 24 * 60 * 60;
@@ -54,19 +56,56 @@ pub enum Source {
         /// The one with the authorities, where that is another one.
         authority: Option<String>,
     },
+    /// cert-manager, which is asked for them.
+    CertManager {
+        /// Who is to sign them.
+        issuer: Issuer,
+        /// The Secret with the authorities, where that is another one than cert-manager writes.
+        authority: Option<String>,
+    },
     /// What is named makes no source.
     Nowhere,
 }
 
+/// An issuer of cert-manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issuer {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its API group.
+    pub group: String,
+}
+
+impl From<IssuerRef> for Issuer {
+    fn from(IssuerRef { name, kind, group }: IssuerRef) -> Self {
+        Self {
+            name,
+            kind: kind.unwrap_or_else(|| "Issuer".to_owned()),
+            group: group.unwrap_or_else(|| "cert-manager.io".to_owned()),
+        }
+    }
+}
+
 impl Source {
-    fn of(auto_tls: Option<bool>, certificate: Option<String>, authority: Option<String>) -> Self {
-        match (certificate, authority) {
-            (Some(certificate), authority) => Self::Secrets {
+    fn of(
+        auto_tls: Option<bool>,
+        certificate: Option<String>,
+        cert_manager: Option<CertManager>,
+        authority: Option<String>,
+    ) -> Self {
+        match (certificate, cert_manager, authority) {
+            (Some(certificate), None, authority) => Self::Secrets {
                 certificate,
                 authority,
             },
-            (None, None) if auto_tls.unwrap_or(true) => Self::Operator,
-            (None, _) => Self::Nowhere,
+            (None, Some(CertManager { issuer_ref }), authority) => Self::CertManager {
+                issuer: issuer_ref.into(),
+                authority,
+            },
+            (None, None, None) if auto_tls.unwrap_or(true) => Self::Operator,
+            (None, None, _) | (Some(_), Some(_), _) => Self::Nowhere,
         }
     }
 }
@@ -119,6 +158,7 @@ pub(super) fn parse(security: Option<&Security>) -> TlsIntent {
         auto_tls,
         certificate_secret,
         ca_secret,
+        cert_manager,
         mut extra_names,
         leaf_lifetime_seconds,
         ca_lifetime_seconds,
@@ -142,7 +182,7 @@ pub(super) fn parse(security: Option<&Security>) -> TlsIntent {
             peer: Plane::from_switch(on && peer_tls_enabled.unwrap_or(true)),
         },
         live_switch: live_switch.unwrap_or(false),
-        source: Source::of(auto_tls, certificate_secret, ca_secret),
+        source: Source::of(auto_tls, certificate_secret, cert_manager, ca_secret),
         extra_names,
         leaf_lifetime: leaf_lifetime_seconds
             .unwrap_or(DEFAULT_LEAF_LIFETIME)
@@ -248,6 +288,14 @@ mod tests {
             certificate: "a".to_owned(),
             authority: authority.map(str::to_owned),
         };
+        let issued = |kind: &str, group: &str| Source::CertManager {
+            issuer: Issuer {
+                name: "i".to_owned(),
+                kind: kind.to_owned(),
+                group: group.to_owned(),
+            },
+            authority: None,
+        };
         for (written, source) in [
             ("{}", Source::Operator),
             (r#"{"autoTLS":true}"#, Source::Operator),
@@ -258,6 +306,18 @@ mod tests {
             (
                 r#"{"certificateSecret":"a","autoTLS":false,"caSecret":"b"}"#,
                 secrets(Some("b")),
+            ),
+            (
+                r#"{"certManager":{"issuerRef":{"name":"i"}},"autoTLS":true}"#,
+                issued("Issuer", "cert-manager.io"),
+            ),
+            (
+                r#"{"certManager":{"issuerRef":{"name":"i","kind":"K","group":"g"}}}"#,
+                issued("K", "g"),
+            ),
+            (
+                r#"{"certManager":{"issuerRef":{"name":"i"}},"certificateSecret":"a"}"#,
+                Source::Nowhere,
             ),
         ] {
             assert_eq!(of(written), source, "{written}");

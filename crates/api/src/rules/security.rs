@@ -4,6 +4,8 @@ use super::{CelRule, always};
 
 const TLS: &[&str] = &["spec", "security", "tls"];
 
+const ISSUER: &[&str] = &["spec", "security", "tls", "certManager", "issuerRef"];
+
 /// A name that an object can have.
 const OBJECT_NAME: &str = "self.size() <= 253 && self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')";
 
@@ -139,14 +141,14 @@ pub(super) const RULES: &[CelRule] = &[
         TLS,
         concat!(
             plain!(),
-            " || !has(self.autoTLS) || self.autoTLS != has(self.certificateSecret)"
+            " || (!(has(self.certificateSecret) && has(self.certManager)) && (!has(self.autoTLS) || self.autoTLS != (has(self.certificateSecret) || has(self.certManager))))"
         ),
-        "name exactly one source of certificates: leave autoTLS out, or write true, to have the operator issue them; write certificateSecret, and leave autoTLS out or write false, for your own; or write enabled: false for a plaintext cluster",
+        "name exactly one source of certificates: leave autoTLS out, or write true, to have the operator issue them; write certManager, or certificateSecret for your own, and leave autoTLS out or write false; or write enabled: false for a plaintext cluster",
     ),
     always(
         TLS,
-        concat!(plain!(), " || !has(self.caSecret) || has(self.certificateSecret)"),
-        "a Secret with authorities alone is no source of certificates: write certificateSecret as well, or leave caSecret out to have the operator issue them",
+        concat!(plain!(), " || !has(self.caSecret) || has(self.certificateSecret) || has(self.certManager)"),
+        "a Secret with authorities alone is no source of certificates: write certificateSecret or certManager as well, or leave caSecret out to have the operator issue them",
     ),
     always(
         &["spec", "security", "tls", "certificateSecret"],
@@ -158,6 +160,23 @@ pub(super) const RULES: &[CelRule] = &[
         OBJECT_NAME,
         "not the name of a Secret: write lower case letters, digits, '-' and '.'; it is looked for in the namespace of the EtcdCluster",
     ),
+    always(
+        ISSUER,
+        "(has(self.group) && self.group != 'cert-manager.io') || !has(self.kind) || self.kind in ['Issuer', 'ClusterIssuer']",
+        "cert-manager has no such kind of issuer: write Issuer or ClusterIssuer, or the group that has it",
+    )
+    .at(".kind"),
+    always(
+        &["spec", "security", "tls", "certManager", "issuerRef", "name"],
+        OBJECT_NAME,
+        "not the name of an issuer: write lower case letters, digits, '-' and '.'; an Issuer is looked for in the namespace of the EtcdCluster",
+    ),
+    always(
+        TLS,
+        "!has(self.certManager) || !has(self.leafLifetimeSeconds) || self.leafLifetimeSeconds >= 3600",
+        "cert-manager issues no certificate for less than an hour: write 3600 or more, or leave it out for 90 days",
+    )
+    .at(".leafLifetimeSeconds"),
     always(
         &["spec", "security", "tls", "extraNames", "*"],
         "isIP(self) || self.matches('^([*][.])?([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?[.])*[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",

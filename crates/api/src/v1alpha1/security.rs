@@ -92,12 +92,17 @@ pub struct Tls {
     /// source of the certificates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_secret: Option<String>,
+    /// cert-manager issues and renews the certificates of the members. The operator makes a Certificate `<name>-issued` with
+    /// exactly the names that members need, and checks and copies what cert-manager writes into the Secret of that name.
+    /// While cert-manager or its issuer is missing, members keep what they have, and a condition says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cert_manager: Option<CertManager>,
     /// Further host names and IP addresses under which clients reach the members, such as that of a load balancer. They
     /// are added to the certificates of the members, without a restart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_names: Vec<String>,
-    /// How long a certificate that the operator issues is valid; 90 days when absent. It is renewed after two thirds of
-    /// that, without a restart.
+    /// How long a certificate that the operator issues, or asks cert-manager for, is valid; 90 days when absent. It is
+    /// renewed after two thirds of that, without a restart. With `certManager` at least one hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaf_lifetime_seconds: Option<i64>,
     /// How long a certificate authority of the operator's is valid; ten years when absent. It is replaced after two thirds of
@@ -111,6 +116,30 @@ pub struct Tls {
     /// `TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256`; those of Go when absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cipher_suites: Vec<String>,
+}
+
+/// Certificates from cert-manager.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CertManager {
+    /// Who signs them, as in a Certificate of cert-manager. Another issuer takes over while members run: each of them is
+    /// restarted once, one after the other.
+    pub issuer_ref: IssuerRef,
+}
+
+/// An issuer of cert-manager.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IssuerRef {
+    /// Name of the issuer.
+    pub name: String,
+    /// `Issuer`, when absent, of the namespace of the EtcdCluster, or `ClusterIssuer`; with another `group`, the kind that
+    /// it has there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// API group of the issuer; `cert-manager.io` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 /// What becomes of clients without TLS where members have it for clients: `Refuse`, when absent, rejects them; `Accept` serves

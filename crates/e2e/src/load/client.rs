@@ -13,8 +13,7 @@ use tokio::sync::Notify;
 
 use crate::secrets;
 
-/// How long one attempt may take. Below the limit of a gap: one attempt that is lost on the way, as those are that a
-/// follower passes to a leader which is just handing over, is not yet an outage.
+/// How long one attempt may take. Below the limit of a gap: one attempt that is lost on the way is not yet an outage.
 const DEADLINE: Duration = Duration::from_millis(700);
 /// How often the addresses are looked up when nothing fails.
 const REFRESH: Duration = Duration::from_millis(500);

@@ -1,5 +1,6 @@
 //! What the clients do: write, read, and in the end look for every write that was acknowledged.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ use crate::wait::MINUTE;
 
 /// Time between two writes, and between two reads.
 const PERIOD: Duration = Duration::from_millis(30);
+/// After so long another member is asked to write as well: several times what a write takes, and a fraction of the limit.
+const LATE: Duration = Duration::from_millis(250);
 /// How many clients look for what was written.
 const SEARCHERS: u64 = 8;
 
@@ -94,11 +97,7 @@ impl Traffic {
         while !self.progress.is_stopped() {
             let number = self.progress.acknowledged().saturating_add(1);
             let text = self.text(number);
-            let Some(member) = client.member().await else {
-                continue;
-            };
-            if member.put(text.as_bytes(), text.as_bytes()).await.is_err() {
-                client.failed();
+            if !write_once(&mut client, &text).await {
                 continue;
             }
             if number == 1 {
@@ -163,6 +162,33 @@ struct Reads {
     answered: u64,
     failed: u64,
     stale: Vec<String>,
+}
+
+/// One write, to the member that answered last, and to another one as well where that keeps the client waiting. An attempt
+/// that is lost on the way, as those are that a follower passes to a leader which is just handing over, then costs what
+/// [`LATE`] is, and the rest of a gap is the cluster's. Key and value are the same, so that twice does no harm.
+async fn write_once(client: &mut Client, text: &str) -> bool {
+    let Some(first) = client.member().await else {
+        return false;
+    };
+    let mut first = pin!(first.put(text.as_bytes(), text.as_bytes()));
+    if let Ok(answer) = tokio::time::timeout(LATE, &mut first).await {
+        if answer.is_err() {
+            client.failed();
+        }
+        return answer.is_ok();
+    }
+    client.failed();
+    let Some(second) = client.member().await else {
+        return first.await.is_ok();
+    };
+    let mut second = pin!(second.put(text.as_bytes(), text.as_bytes()));
+    tokio::select! {
+        Ok(_) = &mut first => return true,
+        Ok(_) = &mut second => return true,
+        else => client.failed(),
+    }
+    false
 }
 
 /// One read by a client that tries every member once; `None` if none answers.

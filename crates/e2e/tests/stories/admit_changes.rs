@@ -227,7 +227,11 @@ async fn one_after_another(stage: &Stage, edits: Vec<Edit>) -> Result<()> {
 async fn formed(stage: &Stage, mut spec: Value) -> Result<()> {
     let object = spec.as_object_mut().context("no spec")?;
     object.insert("size".to_owned(), json!(0));
-    stage.create("c", spec).await?.phase(Phase::Stopped).await?;
+    stage
+        .create_as_written("c", spec)
+        .await?
+        .phase(Phase::Stopped)
+        .await?;
     let arguments = [
         "patch",
         "etcdclusters.etcd.etcd.io",

@@ -130,7 +130,7 @@ async fn large(stage: &Stage) -> Result<()> {
     let storage = json!({"size": "1Gi", "storageClassName": "standard"});
     let spec = json!({"size": 3, "version": "v3.6.16", "storage": storage,
         "resources": {"requests": {"cpu": "1000"}}});
-    stage.create("c", spec).await.map(drop)
+    stage.create_as_written("c", spec).await.map(drop)
 }
 
 async fn edit(stage: &Stage, change: &Value) -> Result<e2e::Answer> {

@@ -51,7 +51,7 @@ fn kubectl_explains_every_field_prints_the_columns_and_scales() -> Played {
             );
         }
         // Stopped, so that the operator has nothing to do with it.
-        stage.create("c", json!({"size": 0})).await?;
+        stage.create_as_written("c", json!({"size": 0})).await?;
         let wide = stage
             .commands
             .kubectl(&["get", "etcd", "-o", "wide"])

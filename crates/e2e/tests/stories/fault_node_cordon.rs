@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use api::names;
-use e2e::{Cluster, MINUTE, Played, Stage, comes_true, story, until};
+use e2e::{Cluster, MINUTE, Played, Stage, comes_true, lock, story, until};
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
@@ -53,7 +53,7 @@ fn a_learner_that_never_starts_is_given_up_after_its_time() -> Played {
         cluster
             .annotate("etcd.etcd.io/paused", Some("true"))
             .await?;
-        let url = names::peer_url(names::Scheme::Http, "c", stage.unique(), 1);
+        let url = names::peer_url(lock::scheme_of_peers(), "c", stage.unique(), 1);
         let member = cluster.any_member().await?;
         let learner = member.member_add_learner(&url).await?.id;
         cluster.resize(3).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::names;
-use e2e::{Cluster, MINUTE, Played, Stage, comes_true, settled, story, until};
+use e2e::{Cluster, MINUTE, Played, Stage, comes_true, lock, settled, story, until};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
@@ -45,7 +45,7 @@ fn a_ghost_under_the_name_of_a_pod_to_come_makes_room_for_it() -> Played {
         cluster
             .annotate("etcd.etcd.io/paused", Some("true"))
             .await?;
-        let url = names::peer_url(names::Scheme::Http, "c", stage.unique(), 1);
+        let url = names::peer_url(lock::scheme_of_peers(), "c", stage.unique(), 1);
         let ghost = add(&cluster, &url).await?;
         cluster.resize(3).await?;
         cluster.annotate("etcd.etcd.io/paused", None).await?;

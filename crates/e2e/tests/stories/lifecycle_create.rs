@@ -38,9 +38,10 @@ fn three_members_of_3_6_become_ready_and_the_status_tells_the_truth() -> Played 
 #[test]
 fn one_and_three_members_of_3_5_live_side_by_side_in_one_namespace() -> Played {
     story(|stage| async move {
-        // The default version, spelled both ways.
-        let three = stage.create("three", json!({"size": 3, "version": "3.5.35"}));
-        let one = stage.create("one", json!({"size": 1}));
+        // The default version, spelled both ways. Nothing is said of TLS, and so there is none.
+        let three = json!({"size": 3, "version": "3.5.35"});
+        let three = stage.create_as_written("three", three);
+        let one = stage.create_as_written("one", json!({"size": 1}));
         let (three, one) = (three.await?, one.await?);
         one.ready().await?;
         three.ready_within(MINUTE * 2).await?;

@@ -173,7 +173,7 @@ fn a_deleted_secret_comes_back_and_a_recreated_object_resumes_with_tls() -> Play
         // The new object asks for plaintext; what is there was listed with TLS.
         cluster.delete().await?;
         let plain = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
-        let cluster = stage.create("c", plain).await?;
+        let cluster = stage.create_as_written("c", plain).await?;
         let words = ["asks for plaintext", "members run TLS", "liveSwitch: true"];
         cluster
             .complains_within(MINUTE * 3, "Degraded", &words)
@@ -194,7 +194,7 @@ fn a_deleted_secret_comes_back_and_a_recreated_object_resumes_with_tls() -> Play
 fn tls_is_switched_on_and_off_under_a_writer() -> Played {
     story(|stage| async move {
         let plain = json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"}});
-        let cluster = stage.create("c", plain).await?;
+        let cluster = stage.create_as_written("c", plain).await?;
         cluster.ready_within(MINUTE * 2).await?;
         let load = Load::start(&cluster).await?;
         for (tls, schemes) in [

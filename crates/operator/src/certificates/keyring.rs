@@ -57,6 +57,12 @@ impl Authorities {
         all
     }
 
+    /// When the first of them expires.
+    pub(crate) fn until(&self) -> Timestamp {
+        let (client, peer) = (self.client.validity(), self.peer.validity());
+        client.until.min(peer.until)
+    }
+
     /// Which they are.
     pub(crate) fn identity(&self) -> String {
         let of = |authority: &Authority| {

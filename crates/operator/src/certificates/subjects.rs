@@ -1,9 +1,10 @@
 //! What certificates are issued for: which names, uses and dates each has. Pure.
 
 use api::certificates::Record;
-use api::intent::{MAX_SIZE, TlsIntent};
+use api::intent::{Issuer, MAX_SIZE, TlsIntent};
 use api::names;
 use jiff::{SignedDuration, Timestamp};
+use manifests::certificate::Request;
 use manifests::tls::peer_name;
 use pki::{Leaf, Usage, Validity};
 use sha2::{Digest as _, Sha256};
@@ -111,6 +112,21 @@ impl Subjects<'_> {
         let mut all: Vec<String> = Self::ordinals().map(|ordinal| self.host(ordinal)).collect();
         all.push(peer_name(self.name, self.namespace));
         all
+    }
+
+    /// What cert-manager is asked for: one certificate with every name of every member, in both forms.
+    pub(crate) fn request(&self, issuer: &Issuer) -> Request {
+        let mut hosts: Vec<String> = Self::ordinals().map(|ordinal| self.host(ordinal)).collect();
+        hosts.push(self.service(&names::client_service(self.name)));
+        hosts.push(peer_name(self.name, self.namespace));
+        let mut all = self.with_domain(&hosts);
+        all.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
+        all.extend(self.tls.extra_names.iter().cloned());
+        Request {
+            names: all,
+            lifetime: self.tls.leaf_lifetime,
+            issuer: issuer.clone(),
+        }
     }
 
     /// Identity of what is asked of the certificate of a user.

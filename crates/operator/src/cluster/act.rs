@@ -11,6 +11,7 @@ mod maintain;
 mod managers;
 pub(crate) mod members;
 mod release;
+mod request;
 mod restore;
 mod rotation;
 mod secrets;
@@ -74,9 +75,7 @@ async fn carry_out(
             uid,
             force,
         } => delete::pod(cluster, *ordinal, uid, Grace::to_stop(*force), ctx).await,
-        Step::MoveLeader { to, ordinal } => {
-            members::move_leader((*to, *ordinal), cluster, ctx).await
-        }
+        Step::MoveLeader { to, ordinal } => members::hand_over((*to, *ordinal), cluster, ctx).await,
         Step::RetireMember { id, .. } => members::retire(observed, *id, cluster, ctx).await,
         Step::DeleteClaim { ordinal, uid } => delete::claim(cluster, *ordinal, uid, ctx).await,
         Step::Downgrade { to } => members::downgrade(observed, *to, cluster, ctx).await,
@@ -95,6 +94,7 @@ async fn carry_out(
         }
         Step::Disarm { alarm } => maintain::disarm(observed, *alarm, cluster, ctx).await,
         Step::IssueCertificates(what) => certificates::issue(cluster, observed, *what, ctx).await,
+        Step::RequestCertificate => request::request(cluster, observed, ctx).await,
         Step::RotateAuthority(what) => rotation::rotate(cluster, observed, *what, ctx).await,
         Step::RefreshCertificates {
             ordinal,

@@ -5,6 +5,7 @@
 mod admission;
 mod admission_keep;
 mod calm;
+mod cert_manager;
 mod certificates;
 mod former;
 mod lease;

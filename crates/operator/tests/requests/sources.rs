@@ -10,7 +10,7 @@ use super::certificates::{absent, made, text};
 use super::*;
 
 const SECRETS: &str = "/api/v1/namespaces/prod/secrets";
-const BOTH: &[Usage] = &[Usage::Server, Usage::Client];
+pub(super) const BOTH: &[Usage] = &[Usage::Server, Usage::Client];
 
 fn validity(hours: i64) -> Validity {
     let now = jiff::Timestamp::now();
@@ -20,12 +20,12 @@ fn validity(hours: i64) -> Validity {
     }
 }
 
-fn authority() -> Authority {
+pub(super) fn authority() -> Authority {
     Authority::new("theirs", validity(1000)).unwrap()
 }
 
 /// Every name that is demanded, most of them by a wildcard.
-fn names() -> Vec<String> {
+pub(super) fn names() -> Vec<String> {
     let all = [
         "*.db-peer.prod.svc",
         "db-peer.prod.svc",
@@ -36,7 +36,12 @@ fn names() -> Vec<String> {
     all.map(str::to_owned).into()
 }
 
-fn pair(authority: &Authority, names: Vec<String>, usages: &[Usage], hours: i64) -> Pair {
+pub(super) fn pair(
+    authority: &Authority,
+    names: Vec<String>,
+    usages: &[Usage],
+    hours: i64,
+) -> Pair {
     let leaf = Leaf {
         common_name: "etcd".to_owned(),
         names,
@@ -58,7 +63,7 @@ fn secret(entries: &[(&str, &str)]) -> Value {
     serde_json::to_value(secret).unwrap()
 }
 
-fn given(pair: &Pair, trust: &str) -> Value {
+pub(super) fn given(pair: &Pair, trust: &str) -> Value {
     let key = pair.key.expose();
     secret(&[
         ("tls.crt", &pair.chain),
@@ -67,7 +72,7 @@ fn given(pair: &Pair, trust: &str) -> Value {
     ])
 }
 
-fn theirs(tls: &Value) -> EtcdCluster {
+pub(super) fn theirs(tls: &Value) -> EtcdCluster {
     let mut cluster = cluster();
     cluster.spec = serde_json::from_value(json!({"size": 1, "security": {"tls": tls}})).unwrap();
     cluster.metadata.finalizers = None;
@@ -75,14 +80,18 @@ fn theirs(tls: &Value) -> EtcdCluster {
 }
 
 /// What is made of these answers, and what was asked for.
-async fn look(tls: &Value, answers: Vec<(u16, Value)>) -> (Offered, Vec<Recorded>) {
+async fn look(tls: &Value, mut answers: Vec<(u16, Value)>) -> (Offered, Vec<Recorded>) {
+    // cert-manager is asked first whether it has a request of before.
+    answers.insert(0, absent());
     let (client, asked) = recorded(answers);
     let ctx = context(&client, vec![]);
     let observed = Box::pin(observe(&theirs(tls), &ctx)).await.unwrap();
     // At the next look nothing is read.
     let again = Box::pin(observe(&theirs(tls), &ctx)).await.unwrap();
     assert_eq!(observed.certificates, again.certificates);
-    let asked = asked.lock().unwrap().clone();
+    let mut asked = asked.lock().unwrap().clone();
+    let (_, path, _) = asked.remove(0);
+    assert!(path.ends_with("/certificates/db-issued"), "{path}");
     (observed.certificates.offered, asked)
 }
 
@@ -225,11 +234,11 @@ async fn what_is_copied_serves_every_member_and_knows_the_operators_own_clients(
     let (ours, other) = (authority(), authority());
     let good = given(&pair(&ours, names(), BOTH, 24), ours.certificate());
     let cluster = theirs(&json!({"certificateSecret": "mine"}));
-    let (client, asked) = recorded(vec![(200, good.clone())]);
+    let (client, asked) = recorded(vec![absent(), (200, good.clone())]);
     let mut observed = Box::pin(observe(&cluster, &context(&client, vec![])))
         .await
         .unwrap();
-    assert_eq!(asked.lock().unwrap().len(), 1);
+    assert_eq!(asked.lock().unwrap().len(), 2);
     observed.certificates.authority = Issued::Missing;
     let issue = decision(Step::IssueCertificates(Issue {
         authority: true,

@@ -14,6 +14,10 @@ pub(super) fn needed(observed: &Observed) -> Option<Decision> {
     if !observed.has_tls() {
         return None;
     }
+    // It changes no member: what comes of it is judged when it is there.
+    if let Some(asked) = request(observed) {
+        return Some(asked);
+    }
     let formed = observed.cluster.latched.cluster_id.is_some();
     if !formed && let Some(refused) = cannot_begin(observed) {
         return Some(refused);
@@ -51,6 +55,23 @@ pub(super) fn needed(observed: &Observed) -> Option<Decision> {
     let decision = decision.filter(|_| issued.authority != Issued::Foreign);
     // Nothing begins without them. Members that run have theirs, and are repaired though a Secret cannot be written.
     decision.filter(|decision| !formed || !observed.rests(&decision.step))
+}
+
+/// cert-manager is asked once for what it is to issue, again where that changes, and no longer where another source is named.
+/// Members that run, and what else there is to do, do not wait for a request that is rejected.
+fn request(observed: &Observed) -> Option<Decision> {
+    let name = names::issued(&observed.cluster.name);
+    let target = observed.cluster.target.as_ref();
+    let source = target.map(|target| &target.intent.tls.source);
+    let why = match source {
+        Some(Source::Operator | Source::Secrets { .. } | Source::Nowhere) => {
+            Certificates::Withdrawing(name)
+        }
+        Some(Source::CertManager { .. }) | None => Certificates::Requesting(name),
+    };
+    let asked = Decision::act(Step::RequestCertificate, why);
+    let due = observed.certificates.request.due && !observed.rests(&asked.step);
+    due.then_some(asked)
 }
 
 /// Before there is a cluster, pods that were made for another transport are recreated first.
@@ -138,12 +159,15 @@ fn due(observed: &Observed) -> Option<Issue> {
         }
     };
     let shown = issued.offered == Offered::Own || issued.members.record().is_some();
+    // An authority that has expired issues nothing: `rotation` leads members to another.
+    let over = observed.issues_no_more();
+    let members = members && (!over || issued.offered != Offered::Own);
     let clients = issued.clients.record();
     let other = clients.is_some_and(|record| record.authorities != *issuing);
     Some(Issue {
         authority: false,
         members: members && !issued.are_of_another_source(),
-        clients: (other || due(&issued.clients, &issued.asked_of_clients)) && shown,
+        clients: (other || due(&issued.clients, &issued.asked_of_clients)) && shown && !over,
         by,
     })
 }
@@ -230,8 +254,10 @@ fn other_source(observed: &Observed) -> Option<(Reason, String)> {
         ),
         None => String::new(),
     };
-    let Offered::Unusable(why) = &issued.offered else {
-        return None;
+    let why = match &issued.offered {
+        Offered::Own => return None,
+        Offered::Unusable(why) => why,
+        Offered::Usable(_) => issued.request.trouble.as_ref()?,
     };
     let why = format!("{why}{goes_on}");
     Some((Reason::CertificateProblem, why))
@@ -311,7 +337,7 @@ pub(super) fn remark(observed: &Observed) -> &'static str {
     let clients = stays(asked.transport.client, goal.client);
     let stays = clients || stays(asked.transport.peer, goal.peer);
     if stays && asked.source == Source::Nowhere {
-        ", but without the TLS that security.tls asks for: the data was run without it before, and no source of certificates is named; leave out caSecret, and autoTLS out or true, or write certificateSecret, and write security.tls.liveSwitch: true, to switch it on"
+        ", but without the TLS that security.tls asks for: the data was run without it before, and no source of certificates is named; leave out caSecret, and autoTLS out or true, or write certManager or certificateSecret, and write security.tls.liveSwitch: true, to switch it on"
     } else if stays {
         ", but without the TLS that security.tls asks for: the data was run without it before; write security.tls.liveSwitch: true to switch it on, for one member after another, or security.tls.enabled: false to stay with plaintext"
     } else if observed.lacks_certificates() {

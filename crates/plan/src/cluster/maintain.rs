@@ -89,6 +89,11 @@ fn is_pressed(observed: &Observed, rooms: &[Room<'_>]) -> bool {
 
 /// Every voter is well and here, and no member joins, leaves or tries a change.
 fn is_calm(observed: &Observed, list: &MemberList) -> bool {
+    is_whole(observed, list) && observed.cluster.latched.trial().is_none()
+}
+
+/// Every voter is well and here, and no member joins or leaves.
+fn is_whole(observed: &Observed, list: &MemberList) -> bool {
     // One that answers no read may hang though nothing is written that it could be behind with.
     let reads = |voter: &Member| {
         let serving = observed.serving_as(voter.id);
@@ -98,11 +103,11 @@ fn is_calm(observed: &Observed, list: &MemberList) -> bool {
     list.voters().all(|voter| here(voter) && reads(voter))
         && list.learners().next().is_none()
         && observed.open_grant().is_none()
-        && observed.cluster.latched.trial().is_none()
         && !observed.is_member_leaving()
 }
 
-/// What a database in need gets before anything else is begun; a rollout that waits for something does not hold it up.
+/// What a database in need gets before anything else is begun; a rollout that waits for something does not hold it up, and one
+/// that is under way does so for one member.
 pub(super) fn relieve(observed: &Observed, list: &MemberList) -> Option<Decision> {
     if observed.upkeep_under_way().is_some() {
         return None;
@@ -110,21 +115,44 @@ pub(super) fn relieve(observed: &Observed, list: &MemberList) -> Option<Decision
     let rooms = rooms(observed, list);
     // First: one member at a time, and the one that is recorded is dropped or done before anything else is judged.
     finish(observed, list, &rooms).or_else(|| {
-        if !is_pressed(observed, &rooms) || !is_calm(observed, list) {
+        if !is_pressed(observed, &rooms) || !is_whole(observed, list) {
             return None;
         }
-        // Before anything is forgotten: where there is room already, nothing need be.
-        disarm(observed, list, &rooms).or_else(|| {
-            let helped: (_, fn(&Room<'_>) -> bool) = (Need::Full, |room| room.is_helped());
-            let ways = [
-                // Before a defragmentation, which wins only what was compacted.
-                compact(observed, &rooms, WORTH),
-                next(observed, list, &rooms, helped),
-                // Last: where nothing is written any more and the files are dense, every revision counts.
-                no_space(observed).and_then(|_| compact(observed, &rooms, 1)),
-            ];
-            observed.first_awake(ways.into_iter().flatten())
-        })
+        let relief = relief(observed, list, &rooms)?;
+        match observed.cluster.latched.trial() {
+            Some(_) => suspend(observed),
+            None => Some(relief),
+        }
+    })
+}
+
+/// What frees space now; `None` where nothing does.
+fn relief(observed: &Observed, list: &MemberList, rooms: &[Room<'_>]) -> Option<Decision> {
+    // Before anything is forgotten: where there is room already, nothing need be.
+    disarm(observed, list, rooms).or_else(|| {
+        let helped: (_, fn(&Room<'_>) -> bool) = (Need::Full, |room| room.is_helped());
+        let ways = [
+            // Before a defragmentation, which wins only what was compacted.
+            compact(observed, rooms, WORTH),
+            next(observed, list, rooms, helped),
+            // Last: where nothing is written any more and the files are dense, every revision counts.
+            no_space(observed).and_then(|_| compact(observed, rooms, 1)),
+        ];
+        observed.first_awake(ways.into_iter().flatten())
+    })
+}
+
+/// A rollout gives way once the member that it restarted is back on what is proven: the next one is recorded after space was
+/// freed. A pod that still stands as it was may be deleted by now, and a template that is tried is proven or fails first.
+fn suspend(observed: &Observed) -> Option<Decision> {
+    let latched = &observed.cluster.latched;
+    let (trial, proven) = (latched.trial()?, latched.proven.as_ref()?);
+    let ordinal = api::names::ordinal(&observed.cluster.name, &trial.member)?;
+    let pod = observed.pods.get(&ordinal)?;
+    let returned = pod.template == trial.template && !pod.terminating;
+    (returned && trial.template == proven.template).then(|| {
+        let why = Space::RolloutSuspended(trial.member.clone());
+        Decision::act(Step::Latch(latched.clone().undisturbed()), why)
     })
 }
 

@@ -29,13 +29,19 @@ use stage::{Stage, stage};
 pub(super) fn go_on(observed: &Observed, list: &MemberList) -> Option<Decision> {
     let rollout = Rollout::of(observed, list)?;
     let stage = stage(&rollout).filter(Stage::is_under_way)?;
-    Some(answer(&rollout, stage))
+    let another = matches!(stage, Stage::MemberFollows(_));
+    (!another || !is_called(observed)).then(|| answer(&rollout, stage))
+}
+
+/// A call to a member has not ended. A restart would break it off, and space would have to be freed again.
+fn is_called(observed: &Observed) -> bool {
+    observed.upkeep_under_way().is_some() || observed.may_be_defragmented()
 }
 
 /// Begins another one, or says which member it waits for.
 pub(super) fn begin(observed: &Observed, list: &MemberList) -> Option<Decision> {
     // No member is restarted on purpose that could not start again.
-    if observed.lacks_certificates() {
+    if observed.lacks_certificates() || is_called(observed) {
         return None;
     }
     let rollout = Rollout::of(observed, list)?;

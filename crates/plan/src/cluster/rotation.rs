@@ -51,7 +51,9 @@ fn next(observed: &Observed) -> Option<Next> {
     }
     let usable = !matches!(issued.offered, Offered::Unusable(_));
     if !observed.has_switched() {
-        let ready = usable && observed.every_pod_trusts();
+        // What is shown is accepted by none as it is, so that nothing is lost by what some do not trust yet.
+        let ready = observed.every_pod_trusts() || observed.trusts_the_expired();
+        let ready = usable && ready;
         return ready.then_some(Next::Switch);
     }
     // The rule that renews certificates issues it.
@@ -72,14 +74,16 @@ fn should_begin(observed: &Observed) -> bool {
         Issued::Unknown | Issued::Foreign => return false,
         Issued::Recorded(ours) => ours,
     };
-    if ours.rotation.as_ref().is_some_and(|it| it.pending) {
+    // What expired with the one before it, half-way, issues nothing either.
+    let over = observed.are_all_over();
+    if ours.rotation.as_ref().is_some_and(|it| it.pending) && !over {
         return false;
     }
     let intent = observed.cluster.intent.as_ref().ok();
     let asked = intent.and_then(|intent| intent.tls.rotate.as_ref());
     let before = ours.rotation.as_ref().and_then(|it| it.asked.as_ref());
     let asked = asked.is_some() && asked != before;
-    observed.has_switched() && (asked || is_due(ours, observed.now))
+    over || (observed.has_switched() && (asked || is_due(ours, observed.now)))
 }
 
 /// What the authority before had issued to clients has expired, or is to end at once.

@@ -4,7 +4,7 @@ use api::v1alpha1::cluster::Retention;
 use manifests::Template;
 
 use super::departed::Departure;
-use super::{Violation, certificates, ensure, facts, hang};
+use super::{Violation, certificates, ensure, facts, hang, trust};
 use crate::observed::{Latched, Member, Observed, Pod, Process, parse_id, quorum};
 
 /// Pods that are recreated get what is proven; anything else only for a trial that was recorded.
@@ -126,6 +126,12 @@ pub(super) fn check_restart(observed: &Observed, ordinal: u32, uid: &str) -> Res
     }
     if latched.recovery.is_some() {
         return check_mend(observed, pod);
+    }
+    // With a quorum that responds, one of them may be the first on another template.
+    let tries = latched.trial().is_some_and(|trial| trial.pod_uid == uid)
+        && observed.etcd.members.is_some();
+    if trust::is_stranded(observed, pod) && !tries {
+        return trust::check_stranded(observed, pod);
     }
     let list = observed.etcd.members.as_ref().ok_or(Violation::Unknown)?;
     let Some(member) = facts::member_of(observed, ordinal) else {

@@ -5,9 +5,9 @@ use api::certificates::{Record, for_clients};
 use jiff::SignedDuration;
 
 use super::certificates::{is_plaintext, is_stopped, is_trusted};
-use super::{Violation, ensure};
+use super::{Violation, ensure, facts};
 use crate::decision::{Issue, Issuer, Rotate};
-use crate::observed::{Issued, Observed, Offered};
+use crate::observed::{Issued, Observed, Offered, Pod, Process};
 
 /// A kubelet brings a changed Secret in less than this.
 const BROUGHT: SignedDuration = SignedDuration::from_secs(110);
@@ -116,7 +116,59 @@ fn is_shown_safely(observed: &Observed, ours: &Record, members: Option<&Record>)
     let renewed = members.authorities == ours.authorities && is_trusted(observed);
     let told = is_told(members, &ours.authorities, theirs.is_some())
         && theirs.is_none_or(|theirs| is_told(members, theirs, false));
-    renewed || (told && have_all_read(observed, members))
+    renewed || (told && (have_all_read(observed, members) || is_over(observed, ours, members)))
+}
+
+/// Nothing can be shown any more that the members trust: their authority has expired by the dates that were recorded; or what
+/// they show has, and its issuer is gone.
+fn is_over(observed: &Observed, ours: &Record, members: &Record) -> bool {
+    let rotation = ours.rotation.as_ref();
+    let until = if members.authorities == ours.authorities {
+        Some(ours.not_after.0)
+    } else if previous(ours) == Some(&members.authorities) {
+        let until = rotation.and_then(|it| it.previous_until.as_ref());
+        until.map(|until| until.0)
+    } else {
+        None
+    };
+    let known =
+        members.authorities == ours.authorities || previous(ours) == Some(&members.authorities);
+    let other = match &observed.certificates.offered {
+        Offered::Own => !known || members.copied.is_some(),
+        Offered::Usable(copied) => {
+            members.copied.as_ref().map(|it| &it.trust) != Some(&copied.trust)
+        }
+        Offered::Unusable(_) => false,
+    };
+    let expired = other && members.not_after.0 <= observed.now;
+    expired || until.is_some_and(|until| until <= observed.now)
+}
+
+/// All that the pod trusts had expired when other certificates were shown, and it was not recreated since.
+pub(super) fn is_stranded(observed: &Observed, pod: &Pod) -> bool {
+    let members = recorded(&observed.certificates.members);
+    let stranded = members.and_then(|it| it.trust.as_ref()?.stranded.as_ref());
+    let tls = pod.transport != api::Transport::default();
+    stranded.is_some_and(|it| tls && pod.trust < it.below && it.until.0 >= pod.created)
+}
+
+/// One that is stranded takes part in nothing that its restart could end. It comes back on what it runs, or on what members
+/// are known to run on and are on their way to; one after the other, so that what keeps one from starting meets no second.
+pub(super) fn check_stranded(observed: &Observed, pod: &Pod) -> Result<(), Violation> {
+    let held = observed.objects.template.as_ref();
+    let proven = observed.cluster.latched.proven.as_ref();
+    let follows = proven.is_some_and(|it| !it.everywhere && Some(&it.template) == held);
+    ensure(held == Some(&pod.template) || follows, Violation::Unproven)?;
+    // What no node runs any more is waited for in vain.
+    let dead = |ordinal: u32| facts::is_on_a_dead_node(observed, &observed.member_name(ordinal));
+    let mut others = observed.pods.iter().filter(|(_, it)| it.uid != pod.uid);
+    let up = others.all(|(ordinal, it)| {
+        let runs = is_stranded(observed, it) || it.process != Process::Unknown;
+        dead(*ordinal) || (runs && !it.terminating)
+    });
+    let expected = usize::try_from(observed.objects.replicas.unwrap_or(0));
+    let there = expected.is_ok_and(|expected| observed.pods.len() >= expected);
+    ensure(up && there && !pod.terminating, Violation::Quorum)
 }
 
 /// A part of the way from one authority to another.
@@ -132,8 +184,13 @@ pub(super) fn check_rotation(observed: &Observed, rotate: Rotate) -> Result<(), 
     let known = clients.is_some_and(|it| it.authorities == ours.authorities)
         && members.authorities == ours.authorities;
     let safe = match rotate {
-        // One at a time: the key of the one before is the only one that is kept.
-        Rotate::Begin => !is_pending(ours),
+        // One at a time: the key of the one before is the only one that is kept. What has expired is no loss.
+        Rotate::Begin => {
+            let rotation = ours.rotation.as_ref();
+            let before = rotation.and_then(|it| it.previous_until.as_ref());
+            let good = before.is_some_and(|it| it.0 > observed.now);
+            !is_pending(ours) || (ours.not_after.0 <= observed.now && !good)
+        }
         Rotate::Widen => true,
         Rotate::Forget => is_pending(ours) && known,
         Rotate::Narrow { .. } => {

@@ -25,6 +25,17 @@ pub struct Certificates {
     pub asked_of_clients: String,
     /// What another source has for the members.
     pub offered: Offered,
+    /// What cert-manager was asked for, where that is the source.
+    pub request: Request,
+}
+
+/// The Certificate by which cert-manager is asked for what members show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// It is missing, asks for something else, or is there though another source is named.
+    pub due: bool,
+    /// Why nothing comes of it, in cert-manager's own words, while what came of it before can be used.
+    pub trouble: Option<String>,
 }
 
 /// What another source than the operator has for the members, as it was last read and checked.

@@ -139,6 +139,7 @@ pub fn may_rest(step: &Step) -> bool {
         | Step::Defragment { .. }
         | Step::Disarm { .. }
         | Step::IssueCertificates(_)
+        | Step::RequestCertificate
         | Step::RotateAuthority(_)
         | Step::RefreshCertificates { .. }
         | Step::ChangeAuth(_)
@@ -343,6 +344,7 @@ fn exists(observed: &Observed, step: &Step) -> bool {
         | Step::Defragment { .. }
         | Step::Disarm { .. }
         | Step::ChangeAuth(_)
+        | Step::RequestCertificate
         | Step::RotateAuthority(_)
         | Step::IssueCertificates(_) => true,
     }

@@ -113,7 +113,7 @@ impl Stall {
     }
 
     /// It has lasted long enough to say that the member hangs.
-    fn is_hang(&self, now: Timestamp) -> bool {
+    pub(super) fn is_hang(&self, now: Timestamp) -> bool {
         let lasts = now.duration_since(self.since).as_secs() >= SUSTAINED;
         lasts && (self.stuck || self.is_slow(now))
     }

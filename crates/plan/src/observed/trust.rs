@@ -1,10 +1,11 @@
 //! Which authorities members trust, and which they are to trust. A process reads them once, when it starts, so that a pod
 //! bears the generation of those that it was started with.
 
-use api::certificates::{Record, Trust, for_clients};
+use api::certificates::{Record, Stranded, Trust, for_clients};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Observed, Offered};
+use super::{Observed, Offered, Pod};
 use crate::decision::Issuer;
 
 impl Observed {
@@ -89,6 +90,59 @@ impl Observed {
         all && pods.all(|pod| !pod.terminating && pod.trust >= record.generation())
     }
 
+    /// Whatever is shown of it, by members or to them, was valid until then: the authority of ours that issues for members
+    /// that run. `None` where that is not recorded.
+    fn issues_until(&self) -> Option<Timestamp> {
+        let ours = self.certificates.authority.record()?;
+        match self.issuer()? {
+            Issuer::Newest => Some(ours.not_after.0),
+            Issuer::Previous => {
+                let rotation = ours.rotation.as_ref()?;
+                rotation.previous_until.as_ref().map(|until| until.0)
+            }
+        }
+    }
+
+    /// That authority has expired, and issues nothing any more.
+    pub(crate) fn issues_no_more(&self) -> bool {
+        self.issues_until().is_some_and(|until| until <= self.now)
+    }
+
+    /// Every authority of ours whose key there is has expired.
+    pub(crate) fn are_all_over(&self) -> bool {
+        let ours = self.certificates.authority.record();
+        ours.is_some_and(|ours| {
+            let rotation = ours.rotation.as_ref();
+            let before = rotation.and_then(|it| it.previous_until.as_ref());
+            ours.not_after.0 <= self.now && before.is_none_or(|it| it.0 <= self.now)
+        })
+    }
+
+    /// No new connection can be made with what members trust, and nothing that they trust can be issued: the authority has
+    /// expired, or the certificates have and their issuer is gone. Members have what they are connected by, and no more.
+    pub(crate) fn trusts_the_expired(&self) -> bool {
+        let issued = &self.certificates;
+        let Some(shown) = issued.members.record() else {
+            return false;
+        };
+        let gone = match &issued.offered {
+            Offered::Own => self.issuer().is_none() && issued.authority.record().is_some(),
+            Offered::Usable(_) => issued.are_of_another_source(),
+            Offered::Unusable(_) => false,
+        };
+        self.issues_no_more() || (gone && shown.not_after.0 <= self.now)
+    }
+
+    /// This pod was started before what is shown now, and all that it trusts had expired: no member that was started since
+    /// hears it, nor can any client connect to it. Nothing but a restart helps.
+    pub(crate) fn is_stranded(&self, pod: &Pod) -> bool {
+        let record = self.certificates.members.record();
+        let stranded = record.and_then(Record::stranded);
+        stranded.is_some_and(|it| {
+            !pod.transport.is_plain() && pod.trust < it.below && pod.created <= it.until.0
+        })
+    }
+
     /// The certificates of the members are of the authorities that are to stay.
     pub(crate) fn has_switched(&self) -> bool {
         let issued = &self.certificates;
@@ -148,11 +202,20 @@ impl Observed {
         {
             let moved = by == Issuer::Newest && !self.has_switched();
             let trust = record.trust.clone()?;
+            let strands = moved && !self.every_pod_trusts();
             return Some(Trust {
                 switched_at: if moved {
                     switched_at
                 } else {
                     trust.switched_at
+                },
+                stranded: if strands {
+                    Some(Stranded {
+                        below: trust.generation,
+                        until: Time(self.now),
+                    })
+                } else {
+                    trust.stranded
                 },
                 ..trust
             });
@@ -162,6 +225,7 @@ impl Observed {
                 authorities: wanted,
                 generation,
                 switched_at,
+                stranded: self.stranded_before(),
             });
         };
         let alone = self.source_trust().is_none();
@@ -171,7 +235,16 @@ impl Observed {
             authorities: before.chain(wanted).collect(),
             generation: self.next_generation(),
             switched_at: None,
+            stranded: self.stranded_before(),
         })
+    }
+
+    /// What any Secret still tells of members that trust nothing that is shown.
+    fn stranded_before(&self) -> Option<Stranded> {
+        let issued = &self.certificates;
+        let records = [&issued.members, &issued.clients].map(|it| it.record());
+        let told = records.into_iter().flatten().filter_map(Record::stranded);
+        told.max_by_key(|it| it.below).cloned()
     }
 
     /// Members that start from now on trust what they are to trust as well.
@@ -186,6 +259,7 @@ impl Observed {
             authorities,
             generation: self.next_generation(),
             switched_at: None,
+            stranded: self.stranded_before(),
         })
     }
 
@@ -200,6 +274,8 @@ impl Observed {
                 record.generation()
             },
             switched_at: record.trust.as_ref().and_then(|it| it.switched_at.clone()),
+            // Every pod has read more than that.
+            stranded: None,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::Observed;
+use super::{Observed, Process};
 
 /// A long call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,5 +46,18 @@ impl Observed {
         let task = UpkeepTask::Defragment { ordinal };
         self.upkeep_under_way()
             .is_some_and(|upkeep| upkeep.task == task)
+    }
+
+    /// The member that is recorded does not respond, as one that is defragmented does: by a call of an operator that has
+    /// restarted since, of which this one knows nothing. One that hangs is not counted.
+    pub(crate) fn may_be_defragmented(&self) -> bool {
+        let name = self.cluster.latched.defragmenting();
+        let ordinal = name.and_then(|name| api::names::ordinal(&self.cluster.name, name));
+        let pod = ordinal.and_then(|ordinal| self.pods.get(&ordinal));
+        pod.is_some_and(|pod| {
+            let quiet = matches!(pod.process, Process::Unknown | Process::Starting);
+            let hangs = pod.stall.as_ref().is_some_and(|it| it.is_hang(self.now));
+            quiet && pod.problem.is_none() && !pod.terminating && !hangs
+        })
     }
 }

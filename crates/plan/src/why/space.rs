@@ -30,6 +30,8 @@ pub enum Space {
     NotNeeded(String, Need),
     /// This member could not be defragmented.
     GivenUp(String, Need),
+    /// This member is back, and the next one is restarted after space was freed.
+    RolloutSuspended(String),
     /// Nothing is left to be done.
     Exhausted(Full, Advice),
 }
@@ -90,7 +92,9 @@ impl Space {
             | Self::CompactionRuns(..)
             | Self::Failed(_)
             | Self::Repeated(_) => Reason::Defragmenting,
-            Self::Free | Self::Compacting(_) | Self::Exhausted(..) => Reason::NoSpace,
+            Self::Free | Self::Compacting(_) | Self::RolloutSuspended(_) | Self::Exhausted(..) => {
+                Reason::NoSpace
+            }
             Self::Next(_, need)
             | Self::Defragmenting(_, need)
             | Self::HandsOver(_, _, need)
@@ -143,6 +147,10 @@ impl fmt::Display for Space {
             Self::GivenUp(member, _) => write!(
                 out,
                 "{member} could not be defragmented; nothing else waits for it"
+            ),
+            Self::RolloutSuspended(member) => write!(
+                out,
+                "{member} is back; the rollout is suspended until space has been freed up in the databases, and continues after that"
             ),
             Self::Exhausted(full, advice) => write!(out, "{full}: {advice}"),
         }

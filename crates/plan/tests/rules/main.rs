@@ -44,6 +44,7 @@ mod worlds_auth;
 mod worlds_change;
 mod worlds_claims;
 mod worlds_cures;
+mod worlds_expired;
 mod worlds_hang;
 mod worlds_heal;
 mod worlds_join;

@@ -52,6 +52,7 @@ fn commits(step: &Step) -> bool {
         | Step::RestartPod { .. }
         | Step::OrphanPods { .. }
         | Step::IssueCertificates(_)
+        | Step::RequestCertificate
         | Step::RotateAuthority(_)
         | Step::RefreshCertificates { .. }
         | Step::ChangeAuth(_)

@@ -37,6 +37,7 @@ pub(crate) fn kind(step: &Step) -> &'static str {
         Step::Defragment { .. } => "defragment",
         Step::Disarm { .. } => "disarm",
         Step::IssueCertificates(_) => "issue",
+        Step::RequestCertificate => "request",
         Step::RotateAuthority(_) => "rotate",
         Step::RefreshCertificates { .. } => "refresh",
         Step::ChangeAuth(_) => "auth",

@@ -301,6 +301,8 @@ fn sources_that_change_again_half_way_cut_no_member_off() {
         settle(&mut run, &context);
         assert_switched(&run, &context);
         run.world.sleep(LIFETIME + 60);
+        // They are renewed where they come from.
+        run.world.certificates.theirs = Some(Ok(copied("four", "theirs")));
         settle(&mut run, &context);
         run.world.certificates.theirs = Some(Ok(copied("two", "others")));
         settle(&mut run, &context);

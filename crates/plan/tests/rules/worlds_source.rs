@@ -219,3 +219,38 @@ fn neither_another_authority_nor_what_cannot_be_used_is_ever_written_under_membe
         assert_eq!(decided.forbidden, None);
     }
 }
+
+/// cert-manager is asked before anything waits for it; where the request is rejected, the wait is told, and ends once it is not.
+#[test]
+fn cert_manager_is_asked_first_and_a_request_that_is_rejected_ends_nothing() {
+    for seed in seeds(5) {
+        let mut world = given(Err(bad()), seed);
+        world.certificates.awaits = Some(Ok(offer("one", "theirs")));
+        let mut run = Run::new(world);
+        run.world.reject("RequestCertificate", None);
+        run.turns(60);
+        assert!(run.world.pods.is_empty(), "nothing began, seed {seed}");
+        run.world.rejects.clear();
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!(shown(&run), Some(offer("one", "theirs")));
+        // Another request, of members that run, which is rejected: they go on.
+        let before = uids(&run);
+        run.world.certificates.awaits = Some(Ok(offer("two", "theirs")));
+        run.world.reject("RequestCertificate", None);
+        run.turns(60);
+        assert_eq!(
+            (uids(&run), shown(&run)),
+            (before.clone(), Some(offer("one", "theirs")))
+        );
+        run.world.rejects.clear();
+        // What was rejected rests for a while, and is then tried again.
+        let two = Some(offer("two", "theirs"));
+        let asked = (0..BOUND).any(|_| {
+            run.turn();
+            shown(&run) == two
+        });
+        assert!(asked, "seed {seed}");
+        settle(&mut run, &format!("seed {seed}"));
+        assert_eq!((uids(&run), shown(&run)), (before, two));
+    }
+}

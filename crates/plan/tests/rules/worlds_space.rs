@@ -154,6 +154,63 @@ fn room_is_made_in_the_middle_of_every_change() {
     }
 }
 
+/// A cluster whose members follow to another template, one of them at this moment, and whose database is full.
+fn full_in_a_rollout(size: u32, seed: u64) -> Run<'static> {
+    let mut run = filled(size, 6, seed, 2000);
+    run.world.edit(1);
+    let follows = (0..BOUND).any(|_| {
+        run.turn();
+        let memory = run.world.memory();
+        let proven = memory.proven.as_ref().map(|proven| &proven.template);
+        memory.trial().map(|trial| &trial.template) == proven
+    });
+    assert!(follows, "size {size}, seed {seed}");
+    write(&mut run, 3000);
+    run
+}
+
+#[test]
+fn a_rollout_gives_way_to_a_database_that_is_full() {
+    for seed in seeds(20) {
+        let mut run = full_in_a_rollout(5, seed);
+        let raised = (0..20).any(|_| {
+            run.turn();
+            !run.world.upkeep.alarms.is_empty()
+        });
+        assert!(raised, "seed {seed}");
+        let uids = |run: &Run<'_>| -> Vec<String> {
+            let pods = run.world.pods.values();
+            pods.map(|pod| pod.uid.clone()).collect()
+        };
+        let before = uids(&run);
+        let freed = (0..BOUND).any(|_| {
+            run.turn();
+            run.world.upkeep.alarms.is_empty()
+        });
+        assert!(freed, "seed {seed}");
+        // The member that was recorded when the alarm was raised is restarted, and no other.
+        let after = uids(&run);
+        let same = after.iter().filter(|uid| before.contains(uid)).count();
+        assert!(same >= 4, "seed {seed}: {same} pods are the same");
+        settle(&mut run, &format!("seed {seed}"));
+        assert!(is_roomy(&run), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_rollout_that_gives_way_survives_kills_and_faults() {
+    let mut run = full_in_a_rollout(3, 3);
+    run.world.writes = 0;
+    killed_at_every_write(&run.world, &|run| run.settle(BOUND)).unwrap();
+    for seed in seeds(20) {
+        let mut run = full_in_a_rollout(if seed % 2 == 0 { 3 } else { 5 }, seed);
+        run.faults = Faults::ALL;
+        run.turns(150);
+        settle(&mut run, &format!("seed {seed}"));
+        assert!(is_roomy(&run), "seed {seed}");
+    }
+}
+
 #[test]
 fn files_that_are_mostly_empty_are_written_again() {
     for seed in seeds(15) {

@@ -113,6 +113,7 @@ impl World {
             | Step::ExpandClaim { .. }
             | Step::OrphanPods { .. } => self.touch(step),
             Step::IssueCertificates(_)
+            | Step::RequestCertificate
             | Step::RotateAuthority(_)
             | Step::RefreshCertificates { .. } => self.call(|world| world.certify(step)),
         }

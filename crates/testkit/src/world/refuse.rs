@@ -39,7 +39,7 @@ pub const OBJECTS: [&str; 9] = [
 ];
 
 /// Every step that can fail, by the name that this world gives it.
-pub const STEPS: [&str; 23] = [
+pub const STEPS: [&str; 24] = [
     "Grant",
     "AddLearner",
     "Promote",
@@ -59,6 +59,7 @@ pub const STEPS: [&str; 23] = [
     "Disarm",
     "AddDebugContainer",
     "IssueCertificates",
+    "RequestCertificate",
     "RotateAuthority",
     "RefreshCertificates",
     "UpdatePeer",
@@ -106,6 +107,7 @@ fn named(step: &Step) -> Option<(&'static str, Option<u32>)> {
         Step::Disarm { .. } => ("Disarm", None),
         Step::AddDebugContainer { ordinal, .. } => ("AddDebugContainer", Some(*ordinal)),
         Step::IssueCertificates(_) => ("IssueCertificates", None),
+        Step::RequestCertificate => ("RequestCertificate", None),
         Step::RotateAuthority(_) => ("RotateAuthority", None),
         Step::RefreshCertificates { ordinal, .. } => ("RefreshCertificates", Some(*ordinal)),
         Step::ChangeAuth(_) => ("ChangeAuth", None),

@@ -1,14 +1,16 @@
 //! Schemes, authorities and the Secrets of certificates. A member hears the others only if it listens on the scheme that it is
 //! listed under, and trusts the authority that issued their certificates; it reads what it trusts once, when it starts.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use api::certificates::{Copied, Record, Rotation};
 use api::intent::Source;
 use api::names::Scheme;
 use api::{Plane, Transport, names};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use plan::Step;
-use plan::observed::{Certificates, Issued, Offered};
+use plan::observed::{Certificates, Issued, Offered, Request};
 
 use crate::world::{Container, NAME, NAMESPACE, Pod, World};
 
@@ -28,6 +30,12 @@ pub struct Secrets {
     pub made: u64,
     /// What the Secrets of the user's hold, where those are the source: certificates, or why they cannot be used.
     pub theirs: Option<Result<Copied, String>>,
+    /// What cert-manager will put there once it is asked; `None` where it was, or is no part of this world.
+    pub awaits: Option<Result<Copied, String>>,
+    /// When authorities of ours expire, by their names.
+    pub(super) expire: BTreeMap<String, Timestamp>,
+    /// Pods of members for which nothing could be issued any more that they trust, when other certificates were shown.
+    pub(super) stranded: BTreeSet<String>,
     issued: u64,
 }
 
@@ -147,6 +155,10 @@ impl World {
                 Some(Ok(copied)) => Offered::Usable(copied),
                 Some(Err(why)) => Offered::Unusable(why),
             },
+            request: Request {
+                due: secrets.awaits.is_some(),
+                trouble: None,
+            },
         }
     }
 
@@ -194,7 +206,9 @@ impl World {
         let Some((_, process)) = live else {
             return false;
         };
-        self.is_unreachable(cluster, member) || !self.believes_the_others(process)
+        self.is_unreachable(cluster, member)
+            || !self.believes_the_others(process)
+            || self.is_expired_for(process)
     }
 
     fn issue_authority(&mut self) -> Result<(), String> {
@@ -217,10 +231,7 @@ impl World {
             asked: Some(asked),
             ..Rotation::default()
         });
-        self.certificates.authority = Some(Record {
-            rotation,
-            ..self.issue_record(name, LIFETIME * 40)
-        });
+        self.make_authority(name, rotation);
         Ok(())
     }
 
@@ -231,8 +242,9 @@ impl World {
                     self.issue_authority()?;
                 }
                 let issuer = self.issuer(issue.by)?;
-                let leaf = self.issue_record(issuer, LIFETIME);
+                let leaf = self.issue_leaf(issuer);
                 if issue.members {
+                    self.note_stranded(&leaf.authorities);
                     let copied = self.certificates.theirs.clone().transpose()?;
                     let leaf = leaf.clone();
                     let trust = self.trust_when_issued(issue.by, copied.as_ref());
@@ -254,6 +266,9 @@ impl World {
                         ..leaf
                     });
                 }
+            }
+            Step::RequestCertificate => {
+                self.certificates.theirs = self.certificates.awaits.take();
             }
             Step::RotateAuthority(what) => self.rotate(*what)?,
             Step::RefreshCertificates {

@@ -1,7 +1,7 @@
 //! Authorities: which of them processes trust, which issue, and how one follows another. Computed here by itself, never by the
 //! rules that are tried.
 
-use api::certificates::{Copied, Record, Rotation, Trust, for_clients};
+use api::certificates::{Copied, Record, Rotation, Stranded, Trust, for_clients};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use plan::decision::{Issuer, Rotate};
 
@@ -30,8 +30,10 @@ impl World {
     /// Never is a certificate shown that a member which runs does not trust.
     pub(super) fn check_trust(&mut self) {
         let mut live = self.live();
-        let cut = live.find(|(_, process)| {
-            self.voters(process.cluster) > 1 && !self.believes_the_others(process)
+        let cut = live.find(|(ordinal, process)| {
+            let pod = self.pods.get(ordinal).map(|pod| &pod.uid);
+            let stranded = pod.is_some_and(|uid| self.certificates.stranded.contains(uid));
+            self.voters(process.cluster) > 1 && !stranded && !self.believes_the_others(process)
         });
         let cut = cut.map(|(ordinal, process)| (ordinal, process.trust.clone()));
         drop(live);
@@ -51,6 +53,9 @@ impl World {
         let Some(issuer) = self.identity() else {
             return false;
         };
+        if self.is_over(&issuer) || self.is_expired_for(process) {
+            return true;
+        }
         let clients = for_clients(&issuer);
         !process.trust.contains(&issuer) && !process.trust.contains(&clients)
     }
@@ -73,6 +78,55 @@ impl World {
             Some(_) => known,
             None => previous.or_else(|| Some(ours.authorities.clone())),
         }
+    }
+
+    /// An authority of ours that has expired.
+    fn is_over(&self, authority: &str) -> bool {
+        let until = self.certificates.expire.get(authority);
+        until.is_some_and(|until| *until <= self.now)
+    }
+
+    /// What is shown to it, or what issued that, has expired. Connections that stood before are not counted on.
+    pub(super) fn is_expired_for(&self, process: &Process) -> bool {
+        let shown = self.certificates.members.as_ref();
+        let shown = shown.filter(|it| it.copied.is_none() && !process.trust.is_empty());
+        shown.is_some_and(|it| it.not_after.0 <= self.now || self.is_over(&it.authorities))
+    }
+
+    /// Other certificates are about to be shown. Members for which nothing can be issued that they trust lose nothing by it.
+    pub(super) fn note_stranded(&mut self, issuer: &str) {
+        let secrets = &self.certificates;
+        let Some(shown) = &secrets.members else {
+            return;
+        };
+        let before = secrets
+            .authority
+            .as_ref()
+            .and_then(|it| it.rotation.as_ref());
+        let before = before.and_then(|it| it.previous.as_ref());
+        let ours = secrets.authority.as_ref().map(|it| &it.authorities);
+        let has_key = before == Some(&shown.authorities) || ours == Some(&shown.authorities);
+        let expired = shown.not_after.0 <= self.now && shown.copied.is_none();
+        let over = self.is_over(&shown.authorities) || (expired && !has_key);
+        let live = self.live();
+        let cut = live.filter(|(_, it)| !it.trust.iter().any(|of| of == issuer));
+        let pods = cut.filter_map(|(ordinal, _)| Some(self.pods.get(&ordinal)?.uid.clone()));
+        let pods: Vec<String> = pods.filter(|_| over).collect();
+        self.certificates.stranded.extend(pods);
+    }
+
+    pub(super) fn make_authority(&mut self, name: String, rotation: Option<Rotation>) {
+        let record = self.issue_record(name, LIFETIME * AUTHORITY);
+        let (name, until) = (record.authorities.clone(), record.not_after.0);
+        self.certificates.expire.insert(name, until);
+        self.certificates.authority = Some(Record { rotation, ..record });
+    }
+
+    /// Valid no longer than its authority.
+    pub(super) fn issue_leaf(&mut self, issuer: String) -> Record {
+        let until = self.certificates.expire.get(&issuer);
+        let left = until.map(|until| until.duration_since(self.now).as_secs());
+        self.issue_record(issuer, LIFETIME.min(left.unwrap_or(LIFETIME)))
     }
 
     pub(super) fn issuer(&self, by: Issuer) -> Result<String, String> {
@@ -130,12 +184,17 @@ impl World {
                     &known.authorities,
                     known.copied.as_ref().map(|it| &it.trust),
                 );
+            let below = trust.generation;
+            let late = self.pods.values().any(|pod| pod.template.trust < below);
+            let until = Time(self.now);
+            let stranded = (moved && late).then_some(Stranded { below, until });
             return Some(Trust {
                 switched_at: if moved {
                     switched_at
                 } else {
                     trust.switched_at
                 },
+                stranded: stranded.or(trust.stranded),
                 ..trust
             });
         }
@@ -145,13 +204,21 @@ impl World {
                 authorities: wanted,
                 generation,
                 switched_at,
+                stranded: self.told_stranded(),
             });
         };
         Some(Trust {
             authorities: pending.previous.into_iter().chain(wanted).collect(),
             generation: generation + 1,
             switched_at: None,
+            stranded: self.told_stranded(),
         })
+    }
+
+    fn told_stranded(&self) -> Option<Stranded> {
+        let secrets = &self.certificates;
+        let told = secrets.members.as_ref().or(secrets.clients.as_ref());
+        told.and_then(Record::stranded).cloned()
     }
 
     pub(super) fn rotate(&mut self, what: Rotate) -> Result<(), String> {
@@ -172,6 +239,7 @@ impl World {
                 let rotation = ours.and_then(|it| it.rotation.as_mut());
                 let rotation = rotation.ok_or("nothing to forget")?;
                 (rotation.pending, rotation.previous) = (false, None);
+                rotation.previous_until = None;
             }
             Rotate::Widen => {
                 let members = old.ok_or("no certificates of members")?;
@@ -181,6 +249,7 @@ impl World {
                     authorities: told.iter().cloned().chain(new).collect(),
                     generation: generation + 1,
                     switched_at: None,
+                    stranded: self.told_stranded(),
                 };
                 self.rewrite_trust(members, trust);
             }
@@ -191,6 +260,7 @@ impl World {
                     authorities: wanted,
                     generation: generation + u64::from(revoke),
                     switched_at,
+                    stranded: None,
                 };
                 self.rewrite_trust(members, trust);
             }
@@ -208,14 +278,12 @@ impl World {
         let name = format!("authority-{}", self.certificates.made);
         let rotation = Rotation {
             pending: true,
+            previous_until: ours.as_ref().map(|it| it.not_after.clone()),
             previous: ours.map(|it| it.authorities),
             revoked: members.map(|it| it.authorities).filter(|_| revokes),
             asked: self.object.rotate.clone(),
         };
-        self.certificates.authority = Some(Record {
-            rotation: Some(rotation),
-            ..self.issue_record(name, LIFETIME * AUTHORITY)
-        });
+        self.make_authority(name, Some(rotation));
     }
 
     /// The certificates stay as they are.

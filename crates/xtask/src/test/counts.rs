@@ -11,6 +11,8 @@ pub(super) struct Counts {
     current: (&'static str, String),
     said_skipped: BTreeSet<String>,
     results: BTreeMap<(&'static str, String), Total>,
+    /// Tenths of a second that stories took, by name.
+    stories: BTreeMap<String, u32>,
 }
 
 /// How many tests ended how.
@@ -46,7 +48,17 @@ impl Counts {
             // With one thread it stands behind `test name ... `. It names its test, which may say it more than once.
             let test = said.split_once(": ").map_or(said, |(test, _)| test);
             self.said_skipped.insert(test.to_owned());
+        } else if let Some((story, tenths)) = story(line) {
+            self.stories.insert(story.to_owned(), tenths);
         }
+    }
+
+    /// The stories that took longest since this was last asked, with their seconds.
+    pub(super) fn take_slowest(&mut self, most: usize) -> Vec<(String, f64)> {
+        let mut stories: Vec<_> = std::mem::take(&mut self.stories).into_iter().collect();
+        stories.sort_by_key(|(_, tenths)| std::cmp::Reverse(*tenths));
+        let seconds = |(name, tenths)| (name, f64::from(tenths) / 10.0);
+        stories.into_iter().take(most).map(seconds).collect()
     }
 
     /// Counts something that is no test binary as one test.
@@ -68,6 +80,13 @@ impl Counts {
         };
         self.results.values().fold(Total::default(), add)
     }
+}
+
+/// `PASSED name in 12.3 s` → name, 123. With one thread it stands behind `test name ... `.
+fn story(line: &str) -> Option<(&str, u32)> {
+    let (_, told) = line.split_once("PASSED ")?;
+    let (name, took) = told.strip_suffix(" s")?.rsplit_once(" in ")?;
+    Some((name, took.replace('.', "").parse().ok()?))
 }
 
 /// `ok. 5 passed; 0 failed` and `passed` → 5.
@@ -128,6 +147,21 @@ mod tests {
             ],
         );
         assert_eq!(sum, total(6, 0, 2));
+    }
+
+    #[test]
+    fn the_slowest_stories_are_told_once_and_in_order() {
+        let mut counts = Counts::default();
+        let told = [
+            "PASSED admit::quick in 0.4 s",
+            "test fault::slow ... PASSED fault::slow in 131.6 s",
+            "PASSED fault::other in 20.0 s",
+        ];
+        read(&mut counts, &told);
+        let slowest = counts.take_slowest(2);
+        let wanted = [("fault::slow", 131.6), ("fault::other", 20.0)];
+        assert_eq!(slowest, wanted.map(|(name, took)| (name.to_owned(), took)));
+        assert_eq!(counts.take_slowest(2), []);
     }
 
     #[test]

@@ -71,6 +71,9 @@ const DISRUPTIVE: [&str; 2] = ["lifecycle_operator", "fault_node"];
 /// How many stories run side by side. They mostly wait.
 const STORIES_AT_ONCE: u8 = 4;
 
+/// Of how many stories the seconds are told at the end.
+const SLOWEST: usize = 20;
+
 /// What the stages work with.
 pub(super) struct Bench<'a> {
     layout: &'a Layout,
@@ -233,8 +236,8 @@ impl Stage {
             Self::Generate => generate(layout, true),
             Self::Up => cluster::ensure_fresh(layout),
             Self::Deploy => bench.deploy(),
-            Self::E2e => bench.e2e(&side_by_side()),
-            Self::E2eAlone => bench.e2e(&alone()),
+            Self::E2e => bench.e2e("e2e in plaintext", &side_by_side()),
+            Self::E2eAlone => bench.e2e("e2e-alone in plaintext", &alone()),
             Self::Rights => bench.rights(),
             Self::Chaos => bench.chaos(),
             Self::Rules => bench.rules(),
@@ -285,11 +288,26 @@ impl Bench<'_> {
         self.cargo_test(&selection, "", &[])
     }
 
-    fn e2e(&mut self, options: &str) -> Result<()> {
+    /// With TLS, and in a deep run once more in plaintext.
+    fn e2e(&mut self, in_plaintext: &'static str, options: &str) -> Result<()> {
+        self.e2e_with(options, &[])?;
+        if self.deep {
+            self.counts.begin_part(in_plaintext);
+            self.e2e_with(options, &[("E2E_PLAINTEXT", "1".into())])?;
+        }
+        Ok(())
+    }
+
+    fn e2e_with(&mut self, options: &str, variables: &[Variable]) -> Result<()> {
         let mut command = self.target()?.command(env!("CARGO"));
         self.test_words(&mut command, STORIES, options);
-        command.env("E2E", "1");
-        run_counted(command, &mut self.counts)
+        command.env("E2E", "1").envs(variables.iter().cloned());
+        let outcome = run_counted(command, &mut self.counts);
+        eprintln!("the slowest stories, in seconds:");
+        for (story, seconds) in self.counts.take_slowest(SLOWEST) {
+            eprintln!("{seconds:>7.1} {story}");
+        }
+        outcome
     }
 
     fn rights(&mut self) -> Result<()> {

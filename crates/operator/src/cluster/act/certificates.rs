@@ -113,7 +113,9 @@ async fn of_members(
             };
             (members(subjects, authorities, cross, now)?, None, record)
         }
-        Source::Secrets { .. } => copy(subjects, authorities, observed, ctx).await?,
+        Source::Secrets { .. } | Source::CertManager { .. } => {
+            copy(subjects, authorities, observed, ctx).await?
+        }
     };
     let record = Record { trust, ..record };
     let kept = kept_files(subjects, observed, &record, ctx).await?;
@@ -416,10 +418,8 @@ fn signed(authority: &Authority, leaf: &Leaf, now: jiff::Timestamp) -> Result<Pa
 
 /// A certificate is valid no longer than its authority.
 fn shortest(authorities: &Authorities, leaf: &Leaf) -> Validity {
-    let of_authority = authorities.client.validity().until;
-    let of_authority = of_authority.min(authorities.peer.validity().until);
     Validity {
-        until: leaf.validity.until.min(of_authority),
+        until: leaf.validity.until.min(authorities.until()),
         ..leaf.validity
     }
 }

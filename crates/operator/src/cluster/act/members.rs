@@ -134,7 +134,7 @@ pub(super) async fn remove(
 }
 
 /// Only the leader can hand over.
-pub(super) async fn move_leader(
+pub(super) async fn hand_over(
     (to, ordinal): (u64, u32),
     cluster: &EtcdCluster,
     ctx: &Context,

@@ -3,6 +3,7 @@
 use api::certificates::{Record, Rotation, Trust, asks_to_revoke};
 use api::{EtcdCluster, names};
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use plan::Observed;
 use plan::decision::Rotate;
 use plan::observed::Offered;
@@ -78,6 +79,7 @@ async fn begin(
     let rotation = Rotation {
         pending: !taken_back || keyring.previous.is_some(),
         previous: keyring.previous.as_ref().map(Authorities::identity),
+        previous_until: keyring.previous.as_ref().map(|it| Time(it.until())),
         revoked: shown.filter(|_| revokes && !taken_back),
         asked,
     };
@@ -128,6 +130,7 @@ async fn forget(
     let rotation = Rotation {
         pending: false,
         previous: None,
+        previous_until: None,
         ..seen.rotation.clone().unwrap_or_default()
     };
     keep_authority(cluster, seen, (&keyring, rotation), ctx).await

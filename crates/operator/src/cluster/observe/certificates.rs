@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Secret;
 use plan::Observed;
 use plan::observed::{Certificates, Issued};
 
-use super::kubernetes::{Belonging, belonging_of};
+use super::kubernetes::{Belonging, belonging_of, owner};
 use crate::certificates::subjects::Subjects;
 use crate::certificates::{secrets, sources, vault};
 use crate::cluster::place;
@@ -41,12 +41,14 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     };
     let members = issued(names::member_secret(&name));
     let shown = members.record();
+    let (offered, request) = sources::look(observed, &owner(cluster), &subjects, ctx).await;
     let certificates = Certificates {
         authority: issued(names::authority_secret(&name)),
         clients: issued(names::client_secret(&name)),
         asked_of_members: subjects.asked_of_members(),
         asked_of_clients: subjects.asked_of_clients(shown),
-        offered: sources::look(observed, &subjects, ctx).await,
+        offered,
+        request,
         members,
     };
     observed.certificates = certificates;
