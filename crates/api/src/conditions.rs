@@ -164,10 +164,20 @@ reasons! {
     AuthEnabled,
     /// Authentication of etcd was switched off.
     AuthDisabled,
-    /// A backup was taken. Not used by this release.
+    /// A backup is in its store.
     BackupCreated,
-    /// A backup failed. Not used by this release.
+    /// An attempt to make a backup failed; it is tried again.
     BackupFailed,
+    /// A backup is being made.
+    BackupRunning,
+    /// The next backup is not due yet, and the last one, if there was one, is in its store.
+    BackupScheduled,
+    /// A backup is due, and waits until the cluster can give one, or for its turn.
+    BackupWaiting,
+    /// `spec.suspend` of the EtcdBackup is true: no backup is begun.
+    BackupSuspended,
+    /// The spec of the EtcdBackup cannot be carried out; the message says which field to change.
+    BackupInvalid,
 }
 
 impl fmt::Display for Reason {

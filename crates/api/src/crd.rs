@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::intent::{DEFAULT_REPOSITORY, DEFAULT_SIZE, DEFAULT_STORAGE};
 use crate::rules::{self, CelRule};
+use crate::v1alpha1::backup::EtcdBackup;
 use crate::v1alpha1::role::EtcdRole;
 use crate::v1alpha1::user::EtcdUser;
 use crate::{EtcdCluster, EtcdVersion};
@@ -26,7 +27,12 @@ pub enum CrdError {
 
 /// The CRDs of all kinds.
 pub fn all() -> Result<Vec<CustomResourceDefinition>, CrdError> {
-    Ok(vec![etcd_cluster()?, etcd_user()?, etcd_role()?])
+    Ok(vec![
+        etcd_cluster()?,
+        etcd_user()?,
+        etcd_role()?,
+        etcd_backup()?,
+    ])
 }
 
 /// The CRD of `EtcdCluster`.
@@ -68,6 +74,29 @@ pub fn etcd_user() -> Result<CustomResourceDefinition, CrdError> {
 pub fn etcd_role() -> Result<CustomResourceDefinition, CrdError> {
     let texts: &[&[&str]] = &[&["spec", "clusterName"], &["spec", "roleName"]];
     account(EtcdRole::crd(), texts, "permissions", rules::accounts::ROLE)
+}
+
+/// The CRD of `EtcdBackup`.
+pub fn etcd_backup() -> Result<CustomResourceDefinition, CrdError> {
+    let mut crd = serde_json::to_value(EtcdBackup::crd())?;
+    let schema = crd
+        .pointer_mut("/spec/versions/0/schema/openAPIV3Schema")
+        .ok_or_else(|| CrdError::NoSuchProperty("openAPIV3Schema".into()))?;
+    for (path, longest) in bounds::BACKUP_TEXTS {
+        set(schema, path, "minLength", json!(1))?;
+        set(schema, path, "maxLength", json!(longest))?;
+    }
+    for path in bounds::BACKUP_NUMBERS {
+        set(schema, path, "minimum", json!(0))?;
+    }
+    let recipients = &["spec", "encryption", "recipients"];
+    set(schema, recipients, "minItems", json!(1))?;
+    set(schema, recipients, "maxItems", json!(16))?;
+    list_conditions(schema)?;
+    for rule in rules::backup::ALL {
+        add_rule(schema, rule)?;
+    }
+    Ok(serde_json::from_value(crd)?)
 }
 
 /// Names are said and short, and the list that both kinds have is bounded.

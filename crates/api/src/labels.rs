@@ -51,6 +51,17 @@ pub const KEPT_TEMPLATE_ANNOTATION: &str = "etcd.etcd.io/proven-template";
 /// noticed.
 pub const APPLIED_ANNOTATION: &str = "etcd.etcd.io/applied";
 
+/// On an `EtcdBackup`: another value has one more backup made.
+pub const BACKUP_NOW_ANNOTATION: &str = "etcd.etcd.io/backup-now";
+/// On a Job of an `EtcdBackup`: which backup it makes, as JSON ([`crate::v1alpha1::backup::BackupRun`]).
+pub const RUN_ANNOTATION: &str = "etcd.etcd.io/run";
+/// On a Job of an `EtcdBackup`: the member that it reads.
+pub const READS_ANNOTATION: &str = "etcd.etcd.io/reads";
+/// Value of [`NAME`] on Jobs and pods of keepers.
+pub const KEEPER: &str = "etcd-keeper";
+/// On Jobs and pods of keepers: the cluster that they work for.
+pub const KEEPER_OF: &str = "etcd.etcd.io/keeper-of";
+
 /// Labels that select the pods of a cluster; they never change.
 pub fn selector(cluster: &str) -> BTreeMap<String, String> {
     [(NAME, "etcd"), (INSTANCE, cluster), (CLUSTER, cluster)]

@@ -3,6 +3,7 @@
 
 mod access;
 pub(crate) mod accounts;
+pub(crate) mod backup;
 mod etcd;
 mod image;
 mod maintenance;

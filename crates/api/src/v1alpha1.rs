@@ -1,6 +1,7 @@
 //! Version `v1alpha1` of the group `etcd.etcd.io`.
 
 pub mod access;
+pub mod backup;
 pub mod cluster;
 pub mod etcd;
 pub mod former;

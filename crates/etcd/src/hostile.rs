@@ -62,6 +62,7 @@ fn answers_of_etcd() {
         );
         drop(proto::AlarmResponse::decode(input));
         drop(proto::HashKvResponse::decode(input));
+        drop(proto::SnapshotResponse::decode(input));
     });
 }
 

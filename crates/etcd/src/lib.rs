@@ -21,6 +21,7 @@ mod member;
 mod metrics;
 mod pool;
 mod proto;
+mod snapshot;
 mod tls;
 
 pub use auth::{Access, AuthStatus, Permission};
@@ -32,6 +33,7 @@ pub use maintenance::{Alarm, AlarmKind, Hash};
 pub use member::Member;
 pub use metrics::{Ended, Metrics, metrics};
 pub use pool::{Pool, Security};
+pub use snapshot::Snapshot;
 pub use tls::{BadCredentials, Credentials};
 pub use tonic::Code;
 

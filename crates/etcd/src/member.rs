@@ -22,8 +22,8 @@ use crate::{DEFAULT_DEADLINE, proto};
 /// A handle for one member; cheap to make and to clone.
 #[derive(Clone)]
 pub struct Member {
-    slot: Arc<Slot>,
-    deadline: Duration,
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) deadline: Duration,
 }
 
 /// An RPC: the words for people, and its path.
@@ -157,6 +157,7 @@ impl Member {
         let request = proto::RangeRequest {
             // The key etcd's own health check reads.
             key: b"health".to_vec(),
+            range_end: Vec::new(),
             limit: 1,
             serializable: false,
             count_only: true,
@@ -186,12 +187,26 @@ impl Member {
         let serializable = consistency == Consistency::Local;
         let request = proto::RangeRequest {
             key: key.to_vec(),
+            range_end: Vec::new(),
             limit: 0,
             serializable,
             count_only: false,
         };
         let answer: proto::RangeResponse = self.call(RANGE, request).await?;
         Ok(answer.kvs.into_iter().next().map(KeyValue::from_proto))
+    }
+
+    /// How many keys there are, as this member has them.
+    pub async fn count_keys(&self) -> Result<u64, Error> {
+        let request = proto::RangeRequest {
+            key: vec![0],
+            range_end: vec![0],
+            limit: 0,
+            serializable: true,
+            count_only: true,
+        };
+        let answer: proto::RangeResponse = self.call(RANGE, request).await?;
+        u64::try_from(answer.count).map_err(|_below| self.bad_answer(RANGE, "its count is below 0"))
     }
 
     pub(crate) async fn call<Q, A>(&self, (call, path): Rpc, request: Q) -> Result<A, Error>

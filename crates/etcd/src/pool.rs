@@ -58,6 +58,7 @@ impl Security {
 #[derive(Clone)]
 pub struct Pool {
     connect: Arc<dyn Connect>,
+    window: u32,
     slots: Arc<Mutex<BTreeMap<Name, Arc<Slot>>>>,
 }
 
@@ -70,8 +71,16 @@ impl Pool {
     pub fn new(connect: Arc<dyn Connect>) -> Self {
         Self {
             connect,
+            window: WINDOW,
             slots: Arc::default(),
         }
+    }
+
+    /// The same for streams of much data: a member may be this many bytes ahead of the reader. With the least window that
+    /// HTTP/2 knows, a round trip of a few milliseconds would be all that a stream is slow by.
+    #[must_use]
+    pub fn with_window(self, window: u32) -> Self {
+        Self { window, ..self }
     }
 
     /// A handle for one member. Opens nothing yet.
@@ -82,6 +91,7 @@ impl Pool {
                 Arc::clone(&self.connect),
                 target.clone(),
                 security.clone(),
+                self.window,
             ))
         };
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,6 +127,7 @@ pub(crate) struct Slot {
     connect: Arc<dyn Connect>,
     pub(crate) target: Target,
     security: Security,
+    window: u32,
     /// Held while connecting, so that calls made together share one connection.
     open: tokio::sync::Mutex<Option<Open>>,
 }
@@ -132,11 +143,12 @@ pub(crate) struct Open {
 }
 
 impl Slot {
-    fn new(connect: Arc<dyn Connect>, target: Target, security: Security) -> Self {
+    fn new(connect: Arc<dyn Connect>, target: Target, security: Security, window: u32) -> Self {
         Self {
             connect,
             target,
             security,
+            window,
             open: tokio::sync::Mutex::default(),
         }
     }
@@ -156,11 +168,11 @@ impl Slot {
     async fn open(&self) -> io::Result<Open> {
         let stream = self.connect.connect(&self.target, CLIENT_PORT).await?;
         let (stream, refusal) = self.security.protect(stream, b"h2").await?;
-        // Answers are a few kilobytes. The smallest windows HTTP/2 knows bound what a member can
+        // Answers are a few kilobytes, but for snapshots. The smallest windows HTTP/2 knows bound what a member can
         // make us hold. No keepalive: every call has a deadline, and an idle connection may rest.
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-            .initial_stream_window_size(WINDOW)
-            .initial_connection_window_size(WINDOW)
+            .initial_stream_window_size(self.window)
+            .initial_connection_window_size(self.window)
             .max_send_buf_size(SEND_BUFFER)
             .handshake(TokioIo::new(stream))
             .await

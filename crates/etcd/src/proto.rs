@@ -151,6 +151,9 @@ pub(crate) struct PutResponse {
 pub(crate) struct RangeRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) key: Vec<u8>,
+    /// Keys below this one; a zero byte: all from `key` on.
+    #[prost(bytes = "vec", tag = "2")]
+    pub(crate) range_end: Vec<u8>,
     #[prost(int64, tag = "3")]
     pub(crate) limit: i64,
     #[prost(bool, tag = "7")]
@@ -165,6 +168,8 @@ pub(crate) struct RangeResponse {
     pub(crate) header: Option<ResponseHeader>,
     #[prost(message, repeated, tag = "2")]
     pub(crate) kvs: Vec<KeyValue>,
+    #[prost(int64, tag = "4")]
+    pub(crate) count: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -234,4 +239,15 @@ pub(crate) struct HashKvResponse {
     /// 3.6 and later.
     #[prost(int64, tag = "4")]
     pub(crate) hash_revision: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct SnapshotRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct SnapshotResponse {
+    #[prost(uint64, tag = "2")]
+    pub(crate) remaining_bytes: u64,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub(crate) blob: prost::bytes::Bytes,
 }

@@ -8,6 +8,7 @@ mod debug;
 pub mod drift;
 mod flags;
 mod hash;
+pub mod keeper;
 mod network;
 mod pdb;
 mod pod;

@@ -38,6 +38,7 @@ pub(crate) fn build(
         let ports = [names::CLIENT_PORT, names::METRICS_PORT, names::SECURE_PORT];
         rule(vec![operator], &ports)
     }));
+    rules.push(rule(vec![keepers(owner)], &[names::CLIENT_PORT]));
     if !settings.clients.is_empty() {
         rules.push(rule(settings.clients.clone(), &[names::CLIENT_PORT]));
     }
@@ -72,6 +73,22 @@ fn operator(namespace: &str) -> NetworkPolicyPeer {
         namespace_selector: Some(labelled(NAMESPACE_LABEL, namespace)),
         pod_selector: Some(labelled(labels::NAME, labels::OPERATOR)),
         ip_block: None,
+    }
+}
+
+/// The pods that make backups of this cluster, in its namespace.
+fn keepers(owner: &Owner) -> NetworkPolicyPeer {
+    let labels = [
+        (labels::NAME, labels::KEEPER),
+        (labels::KEEPER_OF, owner.name.as_str()),
+    ];
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    NetworkPolicyPeer {
+        pod_selector: Some(LabelSelector {
+            match_labels: Some(labels.into()),
+            ..LabelSelector::default()
+        }),
+        ..NetworkPolicyPeer::default()
     }
 }
 

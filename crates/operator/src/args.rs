@@ -41,6 +41,9 @@ pub struct Options {
     /// count.
     #[arg(long, env = "WORKERS", default_value_t = 64)]
     pub workers: u16,
+    /// Backups that are made at the same time. Others wait for their turn.
+    #[arg(long, env = "BACKUPS_AT_ONCE", default_value_t = 10)]
+    pub backups_at_once: u16,
     /// How members are reached: `auto` is direct inside a cluster and port-forward outside.
     #[arg(long, env = "REACH", value_enum, default_value_t = Reach::Auto)]
     pub reach: Reach,

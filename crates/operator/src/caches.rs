@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use api::v1alpha1::backup::EtcdBackup;
 use api::v1alpha1::role::EtcdRole;
 use api::v1alpha1::user::EtcdUser;
 use api::{EtcdCluster, labels, names};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
     Container, PersistentVolumeClaim, Pod, PodSpec, Secret, Service, ServiceAccount,
 };
@@ -36,6 +38,10 @@ pub struct Caches {
     pub users: Store<DeserializeGuard<EtcdUser>>,
     /// Roles that are declared.
     pub roles: Store<DeserializeGuard<EtcdRole>>,
+    /// Backups that are declared.
+    pub backups: Store<DeserializeGuard<EtcdBackup>>,
+    /// Jobs of keepers.
+    pub jobs: Store<Job>,
     /// StatefulSets.
     pub statefulsets: Store<StatefulSet>,
     /// Services.
@@ -63,6 +69,8 @@ impl Caches {
     /// and every reconcile is a task of its own: so one waits for the stores and the others for that one.
     pub async fn ready(&self) -> Result<(), WriterDropped> {
         let fill = || async {
+            self.clusters.wait_until_ready().await?;
+            self.jobs.wait_until_ready().await?;
             self.statefulsets.wait_until_ready().await?;
             self.services.wait_until_ready().await?;
             self.service_accounts.wait_until_ready().await?;

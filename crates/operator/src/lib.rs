@@ -3,6 +3,7 @@
 
 pub mod args;
 pub mod backoff;
+pub mod backup;
 pub mod caches;
 pub mod certificates;
 pub mod clock;

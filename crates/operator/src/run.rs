@@ -7,11 +7,13 @@ use anyhow::Context as _;
 use etcd::Connect;
 use futures::future::{BoxFuture, pending};
 use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::batch::v1::Job;
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::Controller;
 use kube::runtime::controller::Config as ControllerConfig;
 use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::reflector::Store;
 use kube::{Client, Config};
 use manifests::Installation;
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,21 +21,23 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::args::Options;
 use crate::backoff::Attempts;
-use crate::caches::{self, Caches, Guarded, Woken};
+use crate::backup::Backups;
+use crate::backup::places::Places;
+use crate::caches::{self, Caches, Guarded, Triggers, Woken};
 use crate::certificates::sources::Sources;
 use crate::certificates::vault::Vault;
 use crate::cluster::observe::accounts::Versions;
 use crate::cluster::observe::auth::Noted;
 use crate::context::{Compared, Context, FoundRight, Refused, Watched};
 use crate::deadline::DeadlineLayer;
-use crate::health::Health;
+use crate::health::{Health, Scope};
 use crate::lanes::Lanes;
 use crate::lease::Election;
 use crate::metrics::Metrics;
 use crate::waits::Waits;
 use crate::webhook::Keeper;
 use crate::{
-    certificates, cluster, context, descriptors, dumps, probes, reach, telemetry, webhook,
+    backup, certificates, cluster, context, descriptors, dumps, probes, reach, telemetry, webhook,
 };
 
 /// Between two attempts to reach the API server at the start.
@@ -47,12 +51,8 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let (config, inside) = connect_config(&options).await?;
     let client = client(config).context("the kubeconfig cannot be used")?;
     let (health, metrics) = (Arc::<Health>::default(), Arc::<Metrics>::default());
-    let probes = probes::serve(
-        options.probe_address,
-        Arc::clone(&health),
-        Arc::clone(&metrics),
-    );
-    let probes = tokio::spawn(probes);
+    let told = (Arc::clone(&health), Arc::clone(&metrics));
+    let probes = tokio::spawn(probes::serve(options.probe_address, told.0, told.1));
     let stop = stop_signal()?.shared();
     let version = tokio::select! {
         version = connect(&client, inside) => version?,
@@ -81,6 +81,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         client: client.clone(),
         connect: reach::connector(options.reach, inside, &client),
         lanes: Arc::new(Lanes::new(options.workers)),
+        places: Arc::new(Places::new(options.backups_at_once)),
         metrics,
         health,
     };
@@ -148,6 +149,7 @@ struct Shared {
     client: Client,
     connect: Arc<dyn Connect>,
     lanes: Arc<Lanes>,
+    places: Arc<Places>,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
 }
@@ -243,7 +245,7 @@ async fn control(
     shared: &Shared,
     options: &Options,
     namespace: Option<&str>,
-    stop: impl Future<Output = ()> + Send + Sync + 'static,
+    stop: impl Future<Output = ()> + Clone + Send + Sync + 'static,
 ) {
     let (client, scope) = (&shared.client, shared.health.scope(namespace));
     let scope = scope.as_ref();
@@ -251,8 +253,46 @@ async fn control(
     let (clusters, cluster_events) =
         caches::watch_clusters(caches::scoped(client, namespace), tell_gone, scope);
     let mut woken = Woken::default();
-    let caches = Caches {
-        clusters: clusters.clone(),
+    let (backups, backup_events) = caches::watch_all(caches::scoped(client, namespace), scope);
+    let (jobs, job_events) = backup::watch_jobs(caches::scoped(client, namespace), scope);
+    let known = (clusters.clone(), backups, jobs.clone());
+    let caches = watch(client, (namespace, scope), known, &mut woken);
+    shared.metrics.watch(clusters.clone());
+    scope.work(clusters.clone());
+    let context = Arc::new(build_context(shared, options, caches));
+    let farewells = farewells(gone, Arc::clone(&context));
+    let sweeps = cluster::farewell::sweep_for_ever(Arc::clone(&context));
+    let work = Controller::for_stream(cluster_events, clusters)
+        .reconcile_on(woken.clusters())
+        // Without a bound of its own: looks share the places of all controllers.
+        .with_config(ControllerConfig::default())
+        .graceful_shutdown_on(stop.clone())
+        .run(cluster::reconcile, cluster::on_error, Arc::clone(&context))
+        .for_each(|_done| futures::future::ready(()));
+    let backups = Backups {
+        context,
+        jobs,
+        places: Arc::clone(&shared.places),
+    };
+    let keep = keep(backups, (backup_events, job_events), stop);
+    let work = futures::future::join3(work, farewells, keep);
+    tokio::select! {
+        _done = work => {}
+        () = sweeps => {}
+    }
+}
+
+/// Watches everything else that clusters are made of.
+fn watch(
+    client: &Client,
+    (namespace, scope): (Option<&str>, &Scope),
+    (clusters, backups, jobs): (Store<Guarded>, Store<backup::Guarded>, Store<Job>),
+    woken: &mut Woken,
+) -> Caches {
+    Caches {
+        backups,
+        jobs,
+        clusters,
         users: woken.as_named(
             caches::watch_all(caches::scoped(client, namespace), scope),
             caches::cluster_of_user,
@@ -282,24 +322,26 @@ async fn control(
             scope,
         )),
         filled: tokio::sync::OnceCell::new(),
-    };
-    shared.metrics.watch(clusters.clone());
-    scope.work(clusters.clone());
-    let context = Arc::new(build_context(shared, options, caches));
-    let farewells = farewells(gone, Arc::clone(&context));
-    let sweeps = cluster::farewell::sweep_for_ever(Arc::clone(&context));
-    let work = Controller::for_stream(cluster_events, clusters)
-        .reconcile_on(woken.clusters())
-        // Without a bound of its own: looks share the places of all controllers.
-        .with_config(ControllerConfig::default())
-        .graceful_shutdown_on(stop)
-        .run(cluster::reconcile, cluster::on_error, context)
-        .for_each(|_done| futures::future::ready(()));
-    let work = futures::future::join(work, farewells);
-    tokio::select! {
-        _done = work => {}
-        () = sweeps => {}
     }
+}
+
+/// The controller of the EtcdBackups.
+async fn keep(
+    backups: Backups,
+    (events, jobs): (Triggers<backup::Guarded>, Triggers<Job>),
+    stop: impl Future<Output = ()> + Send + Sync + 'static,
+) {
+    let owners = jobs.filter_map(|event| {
+        let owner = event.ok().and_then(|job| backup::owner_of(&job));
+        futures::future::ready(owner)
+    });
+    let store = backups.context.caches.backups.clone();
+    Controller::for_stream(events, store)
+        .reconcile_on(owners)
+        .graceful_shutdown_on(stop)
+        .run(backup::reconcile, backup::on_error, Arc::new(backups))
+        .for_each(|_done| futures::future::ready(()))
+        .await;
 }
 
 async fn farewells(mut gone: UnboundedReceiver<Guarded>, context: Arc<Context>) {

@@ -8,6 +8,7 @@
 //! of it they are told when they write a spec.
 
 pub mod admit;
+pub mod backup;
 pub mod cluster;
 pub mod decision;
 pub mod events;

@@ -2,6 +2,7 @@
 //! `Unknown`, never a guess.
 
 mod auth;
+mod backups;
 mod certificates;
 mod change;
 mod describe;
@@ -43,6 +44,7 @@ pub use auth::{
     Accounts, Auth, AuthChange, Declared, Grants, Login, Made, NO_CERTIFICATE, NOT_A_USER,
     OPERATOR, Password, ROOT, RoleWish, UserWish,
 };
+pub use backups::Backups;
 pub(crate) use certificates::is_due;
 pub use certificates::{Certificates, Issued, Offered, Refreshed, Request};
 pub use describe::Doing;
@@ -99,6 +101,8 @@ pub struct Observed {
     pub recreated: BTreeMap<u32, Recreated>,
     /// Since when the StatefulSet controller has not been able to create the pod of an ordinal, as far as is known.
     pub not_created: BTreeMap<u32, Timestamp>,
+    /// What is known of backups.
+    pub backups: Backups,
     /// When the indexes of voters were last recorded, as far as is known.
     pub indexes_recorded: Option<Timestamp>,
 }

@@ -78,6 +78,12 @@ fn decide_unavailable_since(
     (!serves && !expected).then(|| old.unavailable_since.clone().unwrap_or_else(|| now.clone()))
 }
 
+/// Kept where the EtcdBackup that made it was deleted.
+fn newest_backup(observed: &Observed, old: &EtcdClusterStatus) -> Option<Time> {
+    let newest = observed.backups.newest.map(Time);
+    newest.max(old.last_backup_time.clone())
+}
+
 /// Puts the memory of the object with this UID into its status, in the place of what the release before wrote, and leaves
 /// the rest of it alone.
 pub fn with_latched(old: &EtcdClusterStatus, uid: &str, latched: &Latched) -> EtcdClusterStatus {
@@ -116,6 +122,7 @@ pub fn decide_status(
         client_endpoints: client_endpoints(observed),
         certificates: certificates::decide(observed),
         auth: auth(observed, old),
+        last_backup_time: newest_backup(observed, old),
         version: members::lowest_version(observed).or_else(|| old.version.clone()),
         observed_generation: Some(cluster.generation),
         ..with_latched(old, &cluster.uid, &done(observed, decision, outcome))

@@ -27,7 +27,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-pub(crate) use self::build::{CONTROL_PLANE_ETCD, ETCDS, Extent, KUBERNETES, has_kubernetes};
+pub(crate) use self::build::{
+    CONTROL_PLANE_ETCD, ETCDS, Extent, KUBERNETES, VERSITYGW, has_kubernetes,
+};
 pub(crate) use self::disk::warn_if_short;
 use self::images::Archive;
 use self::network::Node;

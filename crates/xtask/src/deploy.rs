@@ -63,6 +63,8 @@ pub(crate) fn build_image(layout: &Layout, profile: Profile) -> Result<Built> {
             "operator",
             "--package",
             "agent",
+            "--package",
+            "keeper",
         ])
         // Static: the agent runs inside images that have no C library.
         .env("RUSTFLAGS", "-C target-feature=+crt-static")
@@ -73,7 +75,7 @@ pub(crate) fn build_image(layout: &Layout, profile: Profile) -> Result<Built> {
         &layout.cache().join("operator-build.log"),
     )?;
     let binaries = target_directory()?.join(TRIPLE).join(profile.name());
-    let programs = ["etcd-operator", "etcd-agent"];
+    let programs = ["etcd-operator", "etcd-agent", "etcd-keeper"];
     let tag = content_tag(&programs.map(|program| binaries.join(program)))?;
     let files =
         programs.map(|program| (format!("/usr/local/bin/{program}"), binaries.join(program)));

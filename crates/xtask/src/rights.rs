@@ -23,6 +23,7 @@ struct Right {
 const UNSEEN: &[(&str, &str, &str)] = &[
     // Asked for by the admission plugin OwnerReferencesPermissionEnforcement, where it is on.
     ("etcd.etcd.io", "etcdclusters/finalizers", "update"),
+    ("etcd.etcd.io", "etcdbackups/finalizers", "update"),
     // Written on an object that cannot be read otherwise, which the schema does not let in any more.
     ("etcd.etcd.io", "etcdclusters/status", "patch"),
     // cert-manager is part of no usual run: its kinds do not exist there, and the request tests have these requests.

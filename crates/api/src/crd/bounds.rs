@@ -213,3 +213,39 @@ const AT_LEAST: &[(&[&str], u64)] = &[
         1,
     ),
 ];
+
+/// Texts of an `EtcdBackup`, and how long they may be.
+pub(super) const BACKUP_TEXTS: &[(&[&str], u64)] = &[
+    (&["spec", "clusterName"], NAME),
+    (&["spec", "clusterNamespace"], NAME),
+    (&["spec", "schedule"], 128),
+    (&["spec", "timeZone"], 64),
+    (&["spec", "serviceAccountName"], NAME),
+    (&["spec", "etcdUser"], NAME),
+    (&["spec", "s3", "bucket"], NAME),
+    (&["spec", "s3", "region"], 64),
+    (&["spec", "s3", "endpoint"], 512),
+    (&["spec", "s3", "accessKeySecret"], NAME),
+    (&["spec", "s3", "secretKeySecret"], NAME),
+    (&["spec", "s3", "caSecret"], NAME),
+    (&["spec", "s3", "path"], 512),
+    (&["spec", "gcs", "bucket"], NAME),
+    (&["spec", "gcs", "path"], 512),
+    (&["spec", "gcs", "credentialsSecret"], NAME),
+    (&["spec", "azure", "account"], NAME),
+    (&["spec", "azure", "container"], NAME),
+    (&["spec", "azure", "path"], 512),
+    (&["spec", "azure", "credentialsSecret"], NAME),
+    (&["spec", "local", "claimName"], NAME),
+    (&["spec", "local", "path"], 512),
+    (&["spec", "retentionPolicy", "maxAge"], 16),
+    (&["spec", "encryption", "recipients", "*"], 100),
+];
+
+/// Numbers of an `EtcdBackup` that are not negative.
+pub(super) const BACKUP_NUMBERS: &[&[&str]] = &[
+    &["spec", "retentionPolicy", "maxBackups"],
+    &["spec", "retentionPolicy", "keep", "daily"],
+    &["spec", "retentionPolicy", "keep", "weekly"],
+    &["spec", "retentionPolicy", "keep", "monthly"],
+];

@@ -47,7 +47,7 @@ pub struct EtcdClusterStatus {
     /// Lowest etcd release that a member runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// When the last backup was taken. Never set by this release, which takes no backups.
+    /// When the newest backup of this cluster was complete, by the EtcdBackups of its namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_backup_time: Option<Time>,
     /// When this status last changed.

@@ -157,8 +157,8 @@ async fn has_network_policy(stage: &Stage) -> Result<()> {
     let spec = policy.spec.context("no spec")?;
     let rules = spec.ingress.unwrap_or_default().len();
     ensure!(
-        rules == 3,
-        "members, operator and clients, but {rules} rules"
+        rules == 4,
+        "members, operator, keepers and clients, but {rules} rules"
     );
     let selector = spec.pod_selector.and_then(|it| it.match_labels);
     let selector = selector.unwrap_or_default().into_iter();
@@ -188,7 +188,7 @@ async fn what_is_edited_comes_back(stage: &Stage) -> Result<()> {
         let rules = policy.spec.and_then(|spec| spec.ingress);
         let account = stage.api::<ServiceAccount>().get("c").await?;
         let labels = account.metadata.labels.unwrap_or_default();
-        Ok(rules.unwrap_or_default().len() == 3 && labels.contains_key(label))
+        Ok(rules.unwrap_or_default().len() == 4 && labels.contains_key(label))
     })
     .await
     .map(drop)

@@ -200,14 +200,21 @@ fn a_network_policy_lets_in_members_the_operator_and_who_is_named_and_no_rule_is
     let alone = r#"{"security":{"networkPolicy":{}}}"#;
     assert_eq!(
         doors(alone, &install()),
-        [(vec![2380, 2379], 1), (vec![2379, 2381, 2382], 1)]
+        [
+            (vec![2380, 2379], 1),
+            (vec![2379, 2381, 2382], 1),
+            (vec![2379], 1)
+        ]
     );
     // An operator outside of Kubernetes has no pods; a rule without peers would let in every pod.
     let outside = Installation {
         namespace: None,
         ..install()
     };
-    assert_eq!(doors(alone, &outside), [(vec![2380, 2379], 1)]);
+    assert_eq!(
+        doors(alone, &outside),
+        [(vec![2380, 2379], 1), (vec![2379], 1)]
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 pub mod accounts;
 mod affinity;
 pub mod auth;
+mod backups;
 mod budget;
 mod certificates;
 mod classes;
@@ -91,6 +92,7 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         failed: Vec::new(),
         recreated: BTreeMap::new(),
         not_created: BTreeMap::new(),
+        backups: backups::look(cluster, ctx),
         indexes_recorded: None,
     };
     observed.recall();

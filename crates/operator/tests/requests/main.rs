@@ -1,9 +1,15 @@
 //! The exact requests of every executor, against a recorded API server: what goes over the wire, with which
 //! preconditions, and what is made of the answers.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
 
 mod admission;
 mod admission_keep;
+mod backups;
 mod calm;
 mod cert_manager;
 mod certificates;
@@ -99,6 +105,8 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
             clusters: store(vec![]),
             users: store(vec![]),
             roles: store(vec![]),
+            backups: store(vec![]),
+            jobs: store(vec![]),
             statefulsets: store(vec![]),
             services: store(services),
             service_accounts: store(vec![]),
@@ -231,6 +239,7 @@ fn observed() -> Observed {
         failed: Vec::new(),
         recreated: BTreeMap::new(),
         not_created: BTreeMap::new(),
+        backups: plan::observed::Backups::default(),
         indexes_recorded: None,
     }
 }

@@ -258,6 +258,8 @@ fn next(
 ) -> Option<Decision> {
     let leads = |room: &Room<'_>| observed.leader() == Some(room.member.id);
     let due = rooms.iter().filter(|room| due(room));
+    // A keeper that reads it would stall it: the next look after that defragments it.
+    let due = due.filter(|room| !observed.backups.read.contains(&room.ordinal));
     let due = due.filter(|room| !observed.rests(&defragment(room)));
     let room = due.min_by_key(|room| (leads(room), Reverse(room.waste()), room.ordinal))?;
     let name = observed.member_name(room.ordinal);
@@ -328,7 +330,8 @@ fn finish(observed: &Observed, list: &MemberList, rooms: &[Room<'_>]) -> Option<
         let why = Space::GivenUp(name.to_owned(), need);
         return Some(record(observed, None, why));
     }
-    let room = room.filter(|_| is_calm(observed, list))?;
+    let read = |room: &&Room<'_>| observed.backups.read.contains(&room.ordinal);
+    let room = room.filter(|room| is_calm(observed, list) && !read(room))?;
     Some(hand_over(observed, list, room, need).unwrap_or_else(|| {
         let why = Space::Defragmenting(room.database(observed), need);
         Decision::act(defragment(room), why)

@@ -56,7 +56,8 @@ pub(super) fn check_defragment(
     let list = check_quiet(observed)?;
     let name = observed.member_name(ordinal);
     let written = observed.cluster.latched.defragmenting() == Some(&name);
-    ensure(written, Violation::Busy)?;
+    let read = observed.backups.read.contains(&ordinal);
+    ensure(written && !read, Violation::Busy)?;
     let member = facts::member_of(observed, ordinal).ok_or(Violation::Unknown)?;
     ensure(member.id == id && !member.learner, Violation::Unknown)?;
     let alone = list.voters().count() == 1;

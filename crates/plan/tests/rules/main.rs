@@ -7,6 +7,7 @@
 )]
 
 mod adopt;
+mod backups;
 mod cures;
 mod disturbance;
 mod events;

@@ -212,6 +212,20 @@ fn a_rollout_that_gives_way_survives_kills_and_faults() {
 }
 
 #[test]
+fn no_member_is_defragmented_that_a_keeper_reads() {
+    for seed in seeds(10) {
+        let mut run = filled(3, 6, seed, 2000);
+        run.world.upkeep.read.insert(1);
+        write(&mut run, 3000);
+        run.turns(80);
+        assert!(!run.world.upkeep.defragmented.is_empty(), "the others are");
+        run.world.upkeep.read.clear();
+        settle(&mut run, &format!("seed {seed}"));
+        assert!(is_roomy(&run), "seed {seed}");
+    }
+}
+
+#[test]
 fn files_that_are_mostly_empty_are_written_again() {
     for seed in seeds(15) {
         for size in [1, 3, 5] {

@@ -80,6 +80,7 @@ impl Scene {
             failed: Vec::new(),
             recreated: BTreeMap::new(),
             not_created: BTreeMap::new(),
+            backups: plan::observed::Backups::default(),
             indexes_recorded: None,
         }
     }

@@ -99,6 +99,10 @@ impl World {
             failed: Vec::new(),
             recreated: BTreeMap::new(),
             not_created: BTreeMap::new(),
+            backups: plan::observed::Backups {
+                read: self.upkeep.read.clone(),
+                newest: None,
+            },
             indexes_recorded: None,
         };
         observed.recall();

@@ -44,6 +44,8 @@ pub struct Upkeep {
     pub defragmented: Vec<u64>,
     /// Revision up to which the history was forgotten.
     pub compacted: u64,
+    /// Ordinals of the members that keepers read.
+    pub read: BTreeSet<u32>,
     files: BTreeMap<u64, u64>,
     busy: BTreeMap<u64, u64>,
     quotas: BTreeMap<String, u64>,
@@ -200,9 +202,12 @@ impl World {
     fn defragment(&mut self, member: u64, led: bool) -> Result<(), String> {
         let running = self.running();
         let own = running.iter().find(|(_, _, running)| *running == member);
-        let Some((_, cluster, _)) = own.copied() else {
+        let Some((ordinal, cluster, _)) = own.copied() else {
             return Err("connection refused".to_owned());
         };
+        if self.upkeep.read.contains(&ordinal) {
+            self.violate("a member was defragmented while a keeper read it");
+        }
         let leads = self.clusters.get(&cluster).and_then(|c| c.leader) == Some(member);
         let alone = self.voters(cluster) == 1;
         if leads && !alone {

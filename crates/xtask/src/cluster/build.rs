@@ -23,6 +23,8 @@ pub(crate) const EARLIER_ETCDS: [&str; 2] = ["3.5.21", "3.6.14"];
 pub(crate) const CONTROL_PLANE_ETCD: &str = "3.6.16";
 pub(crate) const COREDNS: &str = "1.14.7";
 pub(crate) const HELM: &str = "4.3.1";
+/// The S3 server that backups are tried with.
+pub(crate) const VERSITYGW: &str = "1.8.0";
 pub(crate) const PAUSE: &str = "1";
 
 const KUBERNETES_COMMANDS: [&str; 6] = [
@@ -80,6 +82,8 @@ pub(crate) fn ensure(layout: &Layout, kubernetes: &str, extent: Extent) -> Resul
             build_etcd(layout, version)?;
         }
         failpoints::ensure(layout)?;
+        let package = "github.com/versity/versitygw/cmd/versitygw";
+        install(layout, "versitygw", VERSITYGW, package, "")?;
     }
     install(layout, "coredns", COREDNS, "github.com/coredns/coredns", "")?;
     let version = format!("-X helm.sh/helm/v4/internal/version.version=v{HELM}");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::build::{COREDNS, EARLIER_ETCDS, ETCDS, PAUSE, failpoints};
+use super::build::{COREDNS, EARLIER_ETCDS, ETCDS, PAUSE, VERSITYGW, failpoints};
 use super::state::Layout;
 use crate::image::{Image, write_archive};
 
@@ -87,6 +87,7 @@ fn images(layout: &Layout) -> Vec<Wanted> {
         });
     }
     images.push(with_failpoints(layout));
+    images.push(local("versitygw", VERSITYGW));
     images.push(Wanted {
         file: format!("etcd-bitnami-{BITNAMI_ETCD}"),
         image: bitnami(&etcd_tools(layout, BITNAMI_ETCD)),

@@ -11,7 +11,7 @@ use super::counts::Counts;
 use super::stream::{Aside, run_aside, run_counted};
 use super::targets::tests_but;
 use crate::chaos;
-use crate::cluster::{self, ETCDS, Layout, Target};
+use crate::cluster::{self, ETCDS, Layout, Target, VERSITYGW};
 use crate::deploy::{Built, Profile, build_image, install};
 use crate::generate::generate;
 use crate::rights;
@@ -231,7 +231,8 @@ impl Stage {
             }
             Self::Etcd => {
                 let binaries = ("ETCD_BINARIES", etcd_binaries(layout)?.into_os_string());
-                bench.cargo_test(REAL_ETCD, "", &[binaries])
+                let store = layout.bin("versitygw", VERSITYGW).into_os_string();
+                bench.cargo_test(REAL_ETCD, "", &[binaries, ("S3_SERVER", store)])
             }
             Self::Generate => generate(layout, true),
             Self::Up => cluster::ensure_fresh(layout),

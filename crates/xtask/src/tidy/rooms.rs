@@ -12,19 +12,21 @@ use crate::tools::output;
 
 /// A crate and the crates of ours that it may use. Absent on purpose: `operator` and `xtask` on the right side, and `e2e`
 /// but for `chaos`, which looks at clusters with the eyes of the stories.
-const DOORS: [(&str, &[&str]); 13] = [
+const DOORS: [(&str, &[&str]); 15] = [
     ("gate", &[]),
     ("pki", &[]),
     ("hostile", &[]),
     ("api", &[]),
-    ("manifests", &["api", "gate"]),
-    ("plan", &["api", "gate", "manifests"]),
+    ("archive", &[]),
+    ("manifests", &["api", "archive", "gate"]),
+    ("plan", &["api", "archive", "gate", "manifests"]),
     ("etcd", &["gate"]),
     ("agent", &["gate"]),
     (
         "operator",
-        &["api", "gate", "manifests", "plan", "etcd", "pki"],
+        &["api", "archive", "gate", "manifests", "plan", "etcd", "pki"],
     ),
+    ("keeper", &["archive", "etcd"]),
     ("testkit", &["api", "gate", "manifests", "plan"]),
     ("e2e", ANY),
     ("chaos", &["api", "etcd", "e2e"]),
@@ -33,6 +35,7 @@ const DOORS: [(&str, &[&str]); 13] = [
 const ANY: &[&str] = &[
     "gate",
     "api",
+    "archive",
     "manifests",
     "plan",
     "etcd",
@@ -41,7 +44,7 @@ const ANY: &[&str] = &[
     "pki",
 ];
 
-const PURE: [&str; 5] = ["api", "manifests", "plan", "gate", "pki"];
+const PURE: [&str; 6] = ["api", "archive", "manifests", "plan", "gate", "pki"];
 const IMPURE: [&str; 5] = ["tokio", "hyper", "kube-client", "tonic", "etcd"];
 
 #[derive(Deserialize)]

@@ -1,0 +1,149 @@
+//! Reads a snapshot as it passes, once, in pieces of any size: its newest revision, which no call of etcd tells, its
+//! compact revision, and whether the hash at its end is that of what came before. Keeps eight bytes for each page.
+//!
+//! A snapshot is a bbolt file with 32 bytes of SHA-256 behind it. Streams have been seen to end early without an error, so
+//! what has no such end is damaged, whatever it holds.
+
+mod bolt;
+mod tree;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::hex;
+use crate::manifest::Sum;
+use tree::Tree;
+
+/// Bytes of the hash at the end.
+const TRAILER: usize = 32;
+/// No page of bbolt is smaller; enough to read the size of pages from.
+const LEAST_PAGE: usize = 512;
+
+/// What a snapshot told while it passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Newest revision in it: that at which etcd serves once it is restored.
+    pub revision: i64,
+    /// Revision up to which history was compacted away; 0 before the first compaction.
+    pub compact_revision: i64,
+    /// All of its bytes, the hash at the end included.
+    pub raw: Sum,
+    /// The hash at its end, in hexadecimal digits.
+    pub trailer: String,
+}
+
+/// What is wrong with a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// It does not begin as a file of bbolt.
+    #[error("it is not a database of etcd")]
+    NotBolt,
+    /// It broke off.
+    #[error("it ends after {bytes} bytes, without its hash")]
+    Short {
+        /// How many came.
+        bytes: u64,
+    },
+    /// The hash at its end is that of something else.
+    #[error("the hash at its end differs from its content")]
+    Trailer,
+    /// It has another size than it says.
+    #[error("it has {pages} pages, and says that it has {said}")]
+    Pages {
+        /// How many came.
+        pages: u64,
+        /// How many there should be.
+        said: u64,
+    },
+    /// Its tree of pages leads nowhere.
+    #[error("its newest revision cannot be found: {0}")]
+    Tree(&'static str),
+}
+
+/// The reader.
+pub struct Reader {
+    /// The page that is being filled; at the end, the hash.
+    page: Vec<u8>,
+    tree: Option<Tree>,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Reader {
+    /// Before the first byte.
+    pub fn new() -> Self {
+        Self {
+            page: Vec::new(),
+            tree: None,
+            hash: Sha256::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Takes the next bytes. An error is final.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), Damage> {
+        self.bytes = self.bytes.saturating_add(length(bytes));
+        while !bytes.is_empty() {
+            let size = self.tree.as_ref().map_or(LEAST_PAGE, Tree::page_size);
+            let missing = size.saturating_sub(self.page.len()).min(bytes.len());
+            let (now, later) = bytes.split_at_checked(missing).unwrap_or((bytes, &[]));
+            self.page.extend_from_slice(now);
+            bytes = later;
+            if self.page.len() >= size {
+                self.take_page()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A page is full, or as much of the first one as its size is read from.
+    fn take_page(&mut self) -> Result<(), Damage> {
+        let tree = match &mut self.tree {
+            Some(tree) => tree,
+            none => none.insert(Tree::new(&self.page).ok_or(Damage::NotBolt)?),
+        };
+        if self.page.len() >= tree.page_size() {
+            self.hash.update(&self.page);
+            tree.take(&self.page);
+            self.page.clear();
+        }
+        Ok(())
+    }
+
+    /// After the last byte.
+    pub fn finish(mut self) -> Result<Facts, Damage> {
+        let bytes = self.bytes;
+        let tree = self.tree.ok_or(Damage::Short { bytes })?;
+        // Pages are multiples of 512 bytes: what is left over is the hash, all of it or nothing that can be used.
+        if self.page.len() != TRAILER {
+            return Err(Damage::Short { bytes });
+        }
+        let hash = self.hash.clone().finalize();
+        if hash.as_slice() != self.page.as_slice() {
+            return Err(Damage::Trailer);
+        }
+        self.hash.update(&self.page);
+        let (revision, compact_revision) = tree.revisions()?;
+        Ok(Facts {
+            revision,
+            compact_revision,
+            raw: Sum {
+                bytes,
+                sha256: hex(&self.hash.finalize()),
+            },
+            trailer: hex(&self.page),
+        })
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

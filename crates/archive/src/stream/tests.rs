@@ -1,0 +1,282 @@
+//! Files of a few pages, made by hand in every shape that bbolt gives them; real ones are in the tests of the keeper.
+
+use hostile::never_panics;
+
+use super::bolt::fnv;
+use super::*;
+
+const SIZE: usize = 4096;
+
+/// A page with elements: flag, key, value.
+fn leaf(number: u64, overflow: u32, elements: &[(u32, &[u8], &[u8])]) -> Vec<u8> {
+    let mut page = header(number, 2, elements.len(), overflow);
+    let mut data = Vec::new();
+    for (index, (flag, key, value)) in elements.iter().enumerate() {
+        let at = 16 * (elements.len() - index) + data.len();
+        let numbers = [
+            *flag,
+            number32(at),
+            number32(key.len()),
+            number32(value.len()),
+        ];
+        page.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        data.extend_from_slice(key);
+        data.extend_from_slice(value);
+    }
+    page.extend(data);
+    page
+}
+
+fn branch(number: u64, children: &[(&[u8], u64)]) -> Vec<u8> {
+    let mut page = header(number, 1, children.len(), 0);
+    let mut data = Vec::new();
+    for (index, (key, child)) in children.iter().enumerate() {
+        let at = 16 * (children.len() - index) + data.len();
+        page.extend(number32(at).to_le_bytes());
+        page.extend(number32(key.len()).to_le_bytes());
+        page.extend(child.to_le_bytes());
+        data.extend_from_slice(key);
+    }
+    page.extend(data);
+    page
+}
+
+fn header(number: u64, flags: u16, count: usize, overflow: u32) -> Vec<u8> {
+    let mut page = number.to_le_bytes().to_vec();
+    page.extend(flags.to_le_bytes());
+    page.extend(u16::try_from(count).unwrap().to_le_bytes());
+    page.extend(overflow.to_le_bytes());
+    page
+}
+
+fn number32(number: usize) -> u32 {
+    u32::try_from(number).unwrap()
+}
+
+fn meta(number: u64, root: u64, pages: u64, transaction: u64) -> Vec<u8> {
+    let mut page = header(number, 4, 0, 0);
+    for part in [0xED0C_DAED_u32, 2, number32(SIZE), 0] {
+        page.extend(part.to_le_bytes());
+    }
+    for part in [root, 0, u64::MAX, pages, transaction] {
+        page.extend(part.to_le_bytes());
+    }
+    let sum = fnv(&page[16..72]);
+    page.extend(sum.to_le_bytes());
+    page
+}
+
+/// A whole snapshot of pages from number 2 on; each may be longer than a page.
+fn snapshot(root: u64, pages: &[Vec<u8>]) -> Vec<u8> {
+    let body: Vec<u8> = pages.iter().flat_map(|page| padded(page)).collect();
+    let number = u64::try_from(body.len() / SIZE).unwrap() + 2;
+    let mut file = padded(&meta(0, 999, number, 6));
+    file.extend(padded(&meta(1, root, number, 7)));
+    file.extend(body);
+    let hash = Sha256::digest(&file);
+    file.extend(hash.as_slice());
+    file
+}
+
+fn padded(page: &[u8]) -> Vec<u8> {
+    let mut page = page.to_vec();
+    page.resize(page.len().next_multiple_of(SIZE), 0);
+    page
+}
+
+fn row(revision: u64) -> Vec<u8> {
+    let mut key = revision.to_be_bytes().to_vec();
+    key.push(b'_');
+    key.extend([0; 8]);
+    key
+}
+
+fn bucket(root: u64, inline: &[u8]) -> Vec<u8> {
+    let mut value = root.to_le_bytes().to_vec();
+    value.extend([0; 8]);
+    value.extend_from_slice(inline);
+    value
+}
+
+fn compaction(revision: u64) -> Vec<u8> {
+    bucket(
+        0,
+        &leaf(0, 0, &[(0, b"finishedCompactRev", &row(revision))]),
+    )
+}
+
+fn read(file: &[u8], piece: usize) -> Result<(i64, i64), Damage> {
+    let mut reader = Reader::new();
+    for piece in file.chunks(piece) {
+        reader.push(piece)?;
+    }
+    let facts = reader.finish()?;
+    assert_eq!(facts.raw.bytes, length(file));
+    assert_eq!(facts.raw.sha256, hex(&Sha256::digest(file)));
+    assert_eq!(facts.trailer, hex(&file[file.len() - 32..]));
+    Ok((facts.revision, facts.compact_revision))
+}
+
+/// Rows in a tree of two levels, the newest leaf before its branch, and an old leaf that claims more.
+fn two_levels() -> Vec<u8> {
+    let (first, last, old) = (row(5), row(4711), row(9999));
+    snapshot(
+        5,
+        &[
+            leaf(2, 0, &[(0, &row(4000), b"x"), (0, &last, b"y")]),
+            leaf(3, 0, &[(0, &first, b"x")]),
+            branch(4, &[(&first, 3), (&row(4000), 2)]),
+            leaf(
+                5,
+                0,
+                &[(1, b"key", &bucket(4, &[])), (1, b"meta", &compaction(40))],
+            ),
+            leaf(6, 0, &[(0, &old, b"x")]),
+        ],
+    )
+}
+
+#[test]
+fn the_revision_is_found_in_pieces_of_any_size() {
+    let file = two_levels();
+    for piece in [1, 31, 32, 511, 512, 4096, 4097, 32 * 1024, usize::MAX] {
+        assert_eq!(read(&file, piece), Ok((4711, 40)), "{piece}");
+    }
+}
+
+#[test]
+fn small_databases_lie_within_the_leaf_of_buckets() {
+    let inline = bucket(0, &leaf(0, 0, &[(0, &row(2), b"v"), (0, &row(3), b"v")]));
+    let file = snapshot(2, &[leaf(2, 0, &[(1, b"key", &inline)])]);
+    assert_eq!(read(&file, 777), Ok((3, 0)));
+}
+
+#[test]
+fn an_empty_database_is_at_revision_one() {
+    let file = snapshot(
+        2,
+        &[leaf(2, 0, &[(1, b"key", &bucket(0, &leaf(0, 0, &[])))])],
+    );
+    assert_eq!(read(&file, 777), Ok((1, 0)));
+}
+
+#[test]
+fn a_compaction_beyond_the_newest_row_is_the_revision() {
+    let key = bucket(0, &leaf(0, 0, &[(0, &row(3), b"v")]));
+    let page = leaf(2, 0, &[(1, b"key", &key), (1, b"meta", &compaction(9))]);
+    assert_eq!(read(&snapshot(2, &[page]), 777), Ok((9, 9)));
+}
+
+#[test]
+fn the_last_key_of_large_values_lies_on_a_later_page() {
+    // The second key begins 3 bytes before the end of the second page.
+    let large = vec![7; 2 * SIZE - 16 - 2 * 16 - 17 - 3];
+    let page = leaf(3, 2, &[(0, &row(1), &large), (0, &row(4711), b"v")]);
+    assert_eq!(page.len(), 2 * SIZE + 15);
+    let root = leaf(2, 0, &[(1, b"key", &bucket(3, &[]))]);
+    assert_eq!(read(&snapshot(2, &[root, page]), 777), Ok((4711, 0)));
+}
+
+#[test]
+fn buckets_may_be_on_several_leaves() {
+    let filler = bucket(0, &leaf(0, 0, &[(0, b"x", &[1; 900])]));
+    let meta = leaf(
+        6,
+        0,
+        &[
+            (0, b"confState", b"{}"),
+            (0, b"finishedCompactRev", &row(8)),
+        ],
+    );
+    let pages = [
+        leaf(2, 0, &[(1, b"alarm", &filler), (1, b"auth", &filler)]),
+        branch(3, &[(b"alarm", 2), (b"key", 4)]),
+        leaf(
+            4,
+            0,
+            &[(1, b"key", &bucket(5, &[])), (1, b"meta", &bucket(6, &[]))],
+        ),
+        leaf(5, 0, &[(0, &row(77), b"v")]),
+        meta,
+    ];
+    assert_eq!(read(&snapshot(3, &pages), 777), Ok((77, 8)));
+    // And one leaf over two pages.
+    let filler = bucket(0, &leaf(0, 0, &[(0, b"x", &[1; 990])]));
+    let all = [
+        (1, b"alarm".as_slice(), filler.as_slice()),
+        (1, b"auth", &filler),
+        (1, b"authRoles", &filler),
+        (1, b"authUsers", &filler),
+        (1, b"key", &bucket(4, &[])),
+    ];
+    let pages = [leaf(2, 1, &all), leaf(4, 0, &[(0, &row(78), b"v")])];
+    assert_eq!(read(&snapshot(2, &pages), 777), Ok((78, 0)));
+}
+
+#[test]
+fn a_stream_that_ended_early_is_rejected() {
+    let file = two_levels();
+    for missing in [1, 31, 32, 33, 4096, 4096 + 32, file.len() - 1, file.len()] {
+        let short = &file[..file.len() - missing];
+        let read = read(short, 4096);
+        assert!(
+            matches!(read, Err(Damage::Short { .. } | Damage::Trailer)),
+            "{missing}: {read:?}"
+        );
+    }
+    // By exactly one page, with a hash that fits.
+    let mut cut = file[..file.len() - 32 - SIZE].to_vec();
+    let hash = Sha256::digest(&cut);
+    cut.extend(hash.as_slice());
+    let (pages, said) = (6, 7);
+    assert_eq!(read(&cut, 4096), Err(Damage::Pages { pages, said }));
+}
+
+#[test]
+fn no_bit_may_differ() {
+    let file = two_levels();
+    for at in (0..file.len()).step_by(97) {
+        let mut flipped = file.clone();
+        flipped[at] ^= 4;
+        let read = read(&flipped, 4096);
+        assert!(
+            matches!(read, Err(Damage::Trailer | Damage::NotBolt)),
+            "{at}"
+        );
+    }
+    assert_eq!(read(&[b'x'; 600], 4096), Err(Damage::NotBolt));
+}
+
+/// Damage that the hash would hide behind it reaches the tree.
+fn read_with_hash(body: &[u8]) -> Result<(i64, i64), Damage> {
+    let mut file = body.to_vec();
+    let hash = Sha256::digest(&file);
+    file.extend(hash.as_slice());
+    let mut reader = Reader::new();
+    for piece in file.chunks(1000) {
+        reader.push(piece)?;
+    }
+    reader
+        .finish()
+        .map(|facts| (facts.revision, facts.compact_revision))
+}
+
+#[test]
+fn damaged_snapshots_never_panic() {
+    let mut body = two_levels();
+    body.truncate(body.len() - 32);
+    assert_eq!(read_with_hash(&body), Ok((4711, 40)));
+    never_panics(&[body], |input| {
+        (read_with_hash(input), read(input, 900).is_ok())
+    });
+}
+
+#[test]
+fn circles_of_pages_end() {
+    let circle = branch(3, &[(&row(1), 3)]);
+    let root = leaf(2, 0, &[(1, b"key", &bucket(3, &[]))]);
+    let file = snapshot(2, &[root, circle]);
+    assert!(matches!(read(&file, 4096), Err(Damage::Tree(_))));
+    let file = snapshot(2, &[branch(2, &[(b"key", 2)])]);
+    assert!(matches!(read(&file, 4096), Err(Damage::Tree(_))));
+}

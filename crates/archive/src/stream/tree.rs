@@ -1,0 +1,327 @@
+//! The tree of pages, of which eight bytes are kept for each page: the last child of a branch, or the last revision of a
+//! leaf. The few pages that hold buckets, or what etcd says about itself, are looked at more closely as they pass, because
+//! which of them counts is known only at the end: bbolt writes in no order, and leaves old pages where they were.
+
+use std::collections::BTreeMap;
+
+use super::Damage;
+use super::bolt::{Bucket, Meta, Page, Shape, revision_at};
+
+/// The value of a page that is a branch; the rest of it is the last child.
+const BRANCH: u64 = 1 << 63;
+/// The value of a leaf without rows.
+const EMPTY: u64 = 1 << 62;
+/// No tree of bbolt is as deep; a circle is.
+const DEPTH: usize = 64;
+/// Sizes of keys of the bucket `key`: a revision, and one that deletes.
+const ROW: [usize; 2] = [17, 18];
+/// Pages over which a leaf of small buckets can extend.
+const LONGEST: usize = 4;
+/// Children of a branch above leaves of buckets. etcd has about a dozen buckets.
+const CHILDREN: usize = 32;
+
+pub(super) struct Tree {
+    meta: Meta,
+    size: usize,
+    last: Vec<u64>,
+    odd: BTreeMap<u64, Odd>,
+    /// Revisions that begin, or go on, at this offset; of which page.
+    awaited: BTreeMap<(u64, u64), Partial>,
+    long: Vec<Long>,
+}
+
+/// A revision of which some bytes are still to come.
+#[derive(Clone, Copy)]
+struct Partial {
+    value: u64,
+    missing: u32,
+}
+
+/// A page that could be of the root, or of the bucket `meta`.
+#[derive(Default)]
+struct Odd {
+    children: Vec<u64>,
+    rows: Option<Rows>,
+    meta: Option<u64>,
+    compacted: u64,
+}
+
+/// Where the rows of the bucket `key` are.
+#[derive(Clone, Copy)]
+enum Rows {
+    At(u64),
+    /// In the leaf of buckets; the last revision.
+    Here(u64),
+}
+
+/// A page that continues on those behind it.
+struct Long {
+    number: u64,
+    bytes: Vec<u8>,
+    missing: usize,
+}
+
+impl Tree {
+    /// From the first bytes of a file.
+    pub(super) fn new(start: &[u8]) -> Option<Self> {
+        let meta = Meta::parse(start)?;
+        Some(Self {
+            meta,
+            size: usize::try_from(meta.page_size).ok()?,
+            last: Vec::new(),
+            odd: BTreeMap::new(),
+            awaited: BTreeMap::new(),
+            long: Vec::new(),
+        })
+    }
+
+    pub(super) fn page_size(&self) -> usize {
+        self.size
+    }
+
+    /// Takes the next page.
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        let number = self.pages();
+        if number < 2 {
+            let newer = Meta::parse(bytes).filter(|meta| {
+                meta.page_size == self.meta.page_size && meta.transaction > self.meta.transaction
+            });
+            self.meta = newer.unwrap_or(self.meta);
+            self.last.push(0);
+            return;
+        }
+        self.take_awaited(bytes, number);
+        self.take_long(bytes);
+        let value = Page::parse(bytes, number).and_then(|page| self.value(page, number, bytes));
+        self.last.push(value.unwrap_or(0));
+    }
+
+    fn pages(&self) -> u64 {
+        u64::try_from(self.last.len()).unwrap_or(u64::MAX)
+    }
+
+    /// What is kept of a page.
+    fn value(&mut self, page: Page<'_>, number: u64, bytes: &[u8]) -> Option<u64> {
+        let Some(last) = page.count.checked_sub(1) else {
+            return (page.shape == Shape::Leaf).then_some(EMPTY);
+        };
+        match page.shape {
+            Shape::Branch => {
+                let (_, first_key) = page.child(0)?;
+                if !ROW.contains(&first_key) && page.count <= CHILDREN {
+                    let children = (0..page.count).filter_map(|index| page.child(index));
+                    let children = children.map(|(child, _)| child).collect();
+                    let odd = Odd {
+                        children,
+                        ..Odd::default()
+                    };
+                    self.odd.insert(number, odd);
+                }
+                let (child, _) = page.child(last)?;
+                (child < EMPTY).then_some(BRANCH | child)
+            }
+            Shape::Leaf => {
+                let first = page.leaf(0)?;
+                if first.is_bucket || !ROW.contains(&first.key_size) {
+                    self.look_closer(page, number, bytes);
+                    return None;
+                }
+                let last = page.leaf(last)?;
+                ROW.contains(&last.key_size).then_some(())?;
+                match revision_at(bytes, last.key_at) {
+                    Some(revision) => (revision < EMPTY).then_some(revision),
+                    None => self.await_key(number, last.key_at, page.overflow),
+                }
+            }
+        }
+    }
+
+    /// The last key of a leaf of large values lies on a later page.
+    fn await_key(&mut self, number: u64, key_at: usize, overflow: u32) -> Option<u64> {
+        let size = u64::try_from(self.size).ok()?;
+        let key_at = u64::try_from(key_at).ok()?;
+        let end = size.checked_mul(u64::from(overflow).checked_add(1)?)?;
+        if key_at < end {
+            let at = number.checked_mul(size)?.checked_add(key_at)?;
+            let nothing = Partial {
+                value: 0,
+                missing: 8,
+            };
+            self.awaited.insert((at, number), nothing);
+        }
+        None
+    }
+
+    fn take_awaited(&mut self, bytes: &[u8], number: u64) {
+        let size = u64::try_from(self.size).unwrap_or(u64::MAX);
+        let start = number.saturating_mul(size);
+        let end = start.saturating_add(size);
+        let later = self.awaited.split_off(&(end, 0));
+        let now = std::mem::replace(&mut self.awaited, later);
+        for ((at, page), mut partial) in now {
+            let from = usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
+            for byte in bytes.iter().skip(from) {
+                if partial.missing == 0 {
+                    break;
+                }
+                partial.value = (partial.value << 8) | u64::from(*byte);
+                partial.missing -= 1;
+            }
+            if partial.missing > 0 {
+                self.awaited.insert((end, page), partial);
+                continue;
+            }
+            let place = usize::try_from(page).ok();
+            if let Some(last) = place.and_then(|place| self.last.get_mut(place)) {
+                *last = if partial.value < EMPTY {
+                    partial.value
+                } else {
+                    0
+                };
+            }
+        }
+    }
+
+    /// A leaf that is not of rows: now, or once the pages are there over which it extends.
+    fn look_closer(&mut self, page: Page<'_>, number: u64, bytes: &[u8]) {
+        let longer = usize::try_from(page.overflow).unwrap_or(usize::MAX);
+        match longer.min(LONGEST - 1) {
+            0 => self.note(number, bytes),
+            missing => self.long.push(Long {
+                number,
+                bytes: bytes.to_vec(),
+                missing,
+            }),
+        }
+    }
+
+    fn take_long(&mut self, bytes: &[u8]) {
+        for mut long in std::mem::take(&mut self.long) {
+            long.bytes.extend_from_slice(bytes);
+            long.missing = long.missing.saturating_sub(1);
+            if long.missing == 0 {
+                self.note(long.number, &long.bytes);
+            } else {
+                self.long.push(long);
+            }
+        }
+    }
+
+    fn note(&mut self, number: u64, bytes: &[u8]) {
+        let Some(page) = Page::parse(bytes, number) else {
+            return;
+        };
+        let odd = odd(page);
+        if odd.rows.is_some() || odd.meta.is_some() || odd.compacted != 0 {
+            self.odd.insert(number, odd);
+        }
+    }
+
+    /// Revision and compact revision, once all pages have passed.
+    pub(super) fn revisions(mut self) -> Result<(i64, i64), Damage> {
+        for long in std::mem::take(&mut self.long) {
+            self.note(long.number, &long.bytes);
+        }
+        let (pages, said) = (self.pages(), self.meta.pages);
+        if pages != said {
+            return Err(Damage::Pages { pages, said });
+        }
+        let root = self.leaves(self.meta.root)?;
+        let rows = root.iter().find_map(|leaf| leaf.rows);
+        let newest = match rows.ok_or(Damage::Tree("it has no bucket for keys"))? {
+            Rows::Here(newest) => newest,
+            Rows::At(page) => self.newest(page)?,
+        };
+        let mut compacted = root.iter().map(|leaf| leaf.compacted).max().unwrap_or(0);
+        if let Some(page) = root.iter().find_map(|leaf| leaf.meta) {
+            let leaves = self.leaves(page)?;
+            compacted = leaves.iter().map(|leaf| leaf.compacted).max().unwrap_or(0);
+        }
+        // An etcd without any key is at revision 1. Where a compaction removed the newest rows, which were deletions, etcd
+        // goes on from the revision of the compaction.
+        let number = |revision| {
+            i64::try_from(revision).map_err(|_large| Damage::Tree("a revision is too large"))
+        };
+        Ok((number(newest.max(compacted).max(1))?, number(compacted)?))
+    }
+
+    /// The leaves of buckets below a page.
+    fn leaves(&self, page: u64) -> Result<Vec<&Odd>, Damage> {
+        let mut leaves = Vec::new();
+        let mut below = vec![page];
+        for _ in 0..DEPTH * CHILDREN {
+            let Some(page) = below.pop() else {
+                return Ok(leaves);
+            };
+            // A leaf of buckets that are of no interest is not kept.
+            let Some(odd) = self.odd.get(&page) else {
+                continue;
+            };
+            below.extend(&odd.children);
+            leaves.push(odd);
+        }
+        Err(Damage::Tree("its pages form a circle"))
+    }
+
+    /// The last revision below a page.
+    fn newest(&self, mut page: u64) -> Result<u64, Damage> {
+        for _ in 0..DEPTH {
+            let value = usize::try_from(page)
+                .ok()
+                .and_then(|page| self.last.get(page));
+            match value.copied().unwrap_or(0) {
+                0 => return Err(Damage::Tree("a page of keys is not one")),
+                EMPTY => return Ok(0),
+                branch if branch & BRANCH != 0 => page = branch & !BRANCH,
+                revision => return Ok(revision),
+            }
+        }
+        Err(Damage::Tree("its pages form a circle"))
+    }
+}
+
+/// What a leaf says about buckets and compactions.
+fn odd(page: Page<'_>) -> Odd {
+    let mut odd = Odd::default();
+    for leaf in (0..page.count).map_while(|index| page.leaf(index)) {
+        let Some((key, value)) = page.entry(leaf) else {
+            continue;
+        };
+        match (leaf.is_bucket, key) {
+            (true, b"key") => odd.rows = Bucket::parse(value).and_then(rows),
+            (true, b"meta") => match Bucket::parse(value) {
+                Some(Bucket::At(page)) => odd.meta = Some(page),
+                Some(Bucket::Inline(page)) => odd.compacted = odd.compacted.max(compacted(page)),
+                None => {}
+            },
+            _other => {}
+        }
+    }
+    odd.compacted = odd.compacted.max(compacted(page));
+    odd
+}
+
+fn rows(bucket: Bucket<'_>) -> Option<Rows> {
+    let page = match bucket {
+        Bucket::At(page) => return Some(Rows::At(page)),
+        Bucket::Inline(page) => page,
+    };
+    let Some(last) = page.count.checked_sub(1) else {
+        return Some(Rows::Here(0));
+    };
+    let (key, _) = page.entry(page.leaf(last)?)?;
+    let revision = revision_at(key, 0).filter(|revision| *revision < EMPTY)?;
+    ROW.contains(&key.len()).then_some(Rows::Here(revision))
+}
+
+/// The revision up to which history is, or is about to be, compacted away: etcd finishes after a restore what was scheduled.
+fn compacted(page: Page<'_>) -> u64 {
+    let leaves = (0..page.count).map_while(|index| page.leaf(index));
+    let entries = leaves
+        .filter(|leaf| !leaf.is_bucket)
+        .filter_map(|leaf| page.entry(leaf));
+    let names: [&[u8]; 2] = [b"finishedCompactRev", b"scheduledCompactRev"];
+    let told = entries.filter(|(key, _)| names.contains(key));
+    let told = told.filter_map(|(_, value)| revision_at(value, 0));
+    told.filter(|revision| *revision < EMPTY).max().unwrap_or(0)
+}

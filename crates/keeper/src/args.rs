@@ -1,0 +1,48 @@
+//! What the process is given: the request in its environment, and directories, which tests put elsewhere.
+
+use std::path::PathBuf;
+
+use archive::work;
+use clap::Parser;
+
+/// Brings snapshots of etcd to a store and back. Does one piece of work, says how it went, and ends.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "etcd-keeper", version)]
+pub(crate) struct Args {
+    /// What is to be done, as JSON.
+    #[arg(long, env = work::REQUEST)]
+    pub(crate) request: String,
+    /// Where the answer is written.
+    #[arg(long, default_value = "/dev/termination-log")]
+    pub(crate) termination_log: PathBuf,
+    /// Directory of the credentials and the authority of the store.
+    #[arg(long, default_value = work::STORE_SECRETS)]
+    pub(crate) store_secrets: PathBuf,
+    /// Directory of `ca.crt`, `tls.crt` and `tls.key` for the member.
+    #[arg(long, default_value = work::MEMBER_TLS)]
+    pub(crate) member_tls: PathBuf,
+    /// Directory of age identities.
+    #[arg(long, default_value = work::IDENTITY)]
+    pub(crate) identity: PathBuf,
+    /// Where a claim is mounted that is the store.
+    #[arg(long, default_value = work::LOCAL)]
+    pub(crate) local: PathBuf,
+    /// Where a verification may write.
+    #[arg(long, default_value = work::SCRATCH)]
+    pub(crate) scratch: PathBuf,
+    /// Directories in which etcd and etcdutl are looked for.
+    #[arg(long, env = "PATH", hide_env_values = true, default_value = "")]
+    pub(crate) path: String,
+}
+
+/// Where images of etcd have their tools, whatever `PATH` says.
+const USUAL: [&str; 2] = ["/usr/local/bin", "/opt/bitnami/etcd/bin"];
+
+impl Args {
+    /// A tool of the image.
+    pub(crate) fn tool(&self, name: &str) -> Option<PathBuf> {
+        let named = std::env::split_paths(&self.path);
+        let mut all = named.chain(USUAL.map(PathBuf::from));
+        all.find_map(|directory| Some(directory.join(name)).filter(|path| path.is_file()))
+    }
+}

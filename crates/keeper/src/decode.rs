@@ -1,0 +1,206 @@
+//! Bytes of the store become a snapshot again, checked at every step: the stored bytes against their sum, whatever comes out
+//! of them against the snapshot's own hash and against the manifest. A file is complete only if all of that held.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+use age::DecryptError;
+use archive::hex;
+use archive::manifest::{Compression, Manifest};
+use archive::stream::{Facts, Reader};
+use archive::work::Cause;
+use bytes::{Buf as _, Bytes};
+use futures::StreamExt as _;
+use object_store::ObjectStoreExt as _;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+
+use crate::fault::{Explain as _, Fault, Result};
+use crate::store::Store;
+
+/// Pieces that may lie between the store and the decoder.
+const AHEAD: usize = 16;
+
+/// The files of a directory that hold identities; none if it is not there. Those that begin with a dot are the kubelet's.
+pub(crate) fn identities(directory: &Path) -> Result<Vec<PathBuf>> {
+    let listed = match std::fs::read_dir(directory) {
+        Ok(listed) => listed,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).explain(Cause::Identity, directory.to_string_lossy()),
+    };
+    let paths = listed.map(|entry| entry.map(|entry| entry.path()));
+    let paths: io::Result<Vec<PathBuf>> = paths.collect();
+    let mut paths = paths.explain(Cause::Identity, directory.to_string_lossy())?;
+    let is_hidden = |path: &Path| {
+        path.file_name()
+            .is_none_or(|n| n.to_string_lossy().starts_with('.'))
+    };
+    paths.retain(|path| path.is_file() && !is_hidden(path));
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// Reads the data of a base and compares it with its sum, no more.
+pub(crate) async fn check(store: &Store, data: &str, manifest: &Manifest) -> Result<()> {
+    let (pieces, unwanted) = mpsc::channel(1);
+    // A receiver that is there and takes nothing would be waited for.
+    drop(unwanted);
+    download(store, data, manifest, pieces).await
+}
+
+/// Brings the snapshot of a base into a file, which is synced.
+pub(crate) async fn bring(
+    store: &Store,
+    data: &str,
+    manifest: &Manifest,
+    identities: Vec<PathBuf>,
+    to: &Path,
+) -> Result<Facts> {
+    let (sender, pieces) = mpsc::channel(AHEAD);
+    let source = Pieces {
+        pieces,
+        now: Bytes::new(),
+    };
+    let url = store.url(data);
+    let (of, to) = (manifest.clone(), to.to_owned());
+    let decoding = tokio::task::spawn_blocking(move || decode(source, &of, &identities, &to, &url));
+    let downloaded = download(store, data, manifest, sender).await;
+    let decoded = decoding.await.explain(Cause::Request, "decode")?;
+    // What was stored comes first: where it is damaged, anything may be wrong with what is in it.
+    downloaded?;
+    let facts = decoded?;
+    let is_same = facts.raw == manifest.raw
+        && facts.trailer == manifest.trailer
+        && (facts.revision, facts.compact_revision)
+            == (manifest.revision, manifest.compact_revision);
+    if !is_same {
+        let message = format!(
+            "{} is not the snapshot that its manifest is of",
+            store.url(data)
+        );
+        return Err(Fault::new(Cause::Damaged, message));
+    }
+    Ok(facts)
+}
+
+/// Reads all of an object, whether or not the pieces are still wanted, and compares it with its sum.
+async fn download(
+    store: &Store,
+    data: &str,
+    manifest: &Manifest,
+    pieces: mpsc::Sender<Bytes>,
+) -> Result<()> {
+    let url = store.url(data);
+    let object = match store.objects.get(&data.into()).await {
+        Ok(object) => object,
+        Err(object_store::Error::NotFound { .. }) => {
+            let message = format!("{url} is missing, though there is a manifest of it");
+            return Err(Fault::new(Cause::Damaged, message));
+        }
+        Err(error) => return Err(error).explain(Cause::Store, format!("read {url}")),
+    };
+    let mut stream = object.into_stream();
+    let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
+    while let Some(piece) = stream.next().await {
+        let piece = piece.explain(Cause::Store, format!("read {url}"))?;
+        hash.update(&piece);
+        bytes = bytes.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+        // A decoder that has given up says why itself.
+        drop(pieces.send(piece).await);
+    }
+    if bytes != manifest.stored.bytes {
+        let expected = manifest.stored.bytes;
+        let message =
+            format!("{url} is damaged: it has {bytes} bytes, and {expected} were written");
+        return Err(Fault::new(Cause::Damaged, message));
+    }
+    if hex(&hash.finalize()) != manifest.stored.sha256 {
+        let message = format!("{url} is damaged: its SHA-256 is not that of what was written");
+        return Err(Fault::new(Cause::Damaged, message));
+    }
+    Ok(())
+}
+
+/// Pieces that come over a channel, to be read.
+struct Pieces {
+    pieces: mpsc::Receiver<Bytes>,
+    now: Bytes,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.now.is_empty() {
+            match self.pieces.blocking_recv() {
+                Some(piece) => self.now = piece,
+                None => return Ok(0),
+            }
+        }
+        let number = into.len().min(self.now.len());
+        if let Some(into) = into.get_mut(..number) {
+            self.now.copy_to_slice(into);
+        }
+        Ok(number)
+    }
+}
+
+fn decode(
+    source: Pieces,
+    of: &Manifest,
+    identities: &[PathBuf],
+    to: &Path,
+    url: &str,
+) -> Result<Facts> {
+    let source: Box<dyn Read> = if of.encrypted {
+        decrypt(source, identities, url)?
+    } else {
+        Box::new(source)
+    };
+    let mut source = match of.compression {
+        Compression::None => source,
+        Compression::Zstd => {
+            let decoder = zstd::Decoder::new(source);
+            Box::new(decoder.explain(Cause::Request, "decompress")?)
+        }
+    };
+    let writing = format!("write {}", to.display());
+    let mut file = File::create(to).explain(Cause::Request, &writing)?;
+    let mut reader = Reader::new();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        let number = source
+            .read(&mut buffer)
+            .explain(Cause::Damaged, format!("decode {url}"))?;
+        let bytes = buffer.get(..number).unwrap_or_default();
+        if bytes.is_empty() {
+            break;
+        }
+        reader.push(bytes).explain(Cause::Damaged, url)?;
+        file.write_all(bytes).explain(Cause::Request, &writing)?;
+    }
+    let facts = reader.finish().explain(Cause::Damaged, url)?;
+    file.sync_all().explain(Cause::Request, &writing)?;
+    Ok(facts)
+}
+
+fn decrypt(source: Pieces, identities: &[PathBuf], url: &str) -> Result<Box<dyn Read>> {
+    let mut keys: Vec<Box<dyn age::Identity>> = Vec::new();
+    for path in identities {
+        let what = format!("read the identity {}", path.display());
+        let file = File::open(path).explain(Cause::Identity, &what)?;
+        let file = age::IdentityFile::from_buffer(BufReader::new(file));
+        let file = file.explain(Cause::Identity, &what)?;
+        keys.extend(file.into_identities().explain(Cause::Identity, &what)?);
+    }
+    let what = format!("decrypt {url}");
+    let decrypted = age::Decryptor::new(source);
+    let decrypted = decrypted.and_then(|d| d.decrypt(keys.iter().map(AsRef::as_ref)));
+    let reader = decrypted.map_err(|error| {
+        let cause = match &error {
+            DecryptError::NoMatchingKeys | DecryptError::KeyDecryptionFailed => Cause::Identity,
+            _other => Cause::Damaged,
+        };
+        Fault::of(cause, &what, &error)
+    })?;
+    Ok(Box::new(reader))
+}

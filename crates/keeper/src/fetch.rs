@@ -1,0 +1,128 @@
+//! Brings a base to a directory: `snapshot.db`, and then `ready.json`, without which the first is rubbish.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use archive::hex;
+use archive::layout::{self, Layout};
+use archive::manifest::{self, Manifest, seal};
+use archive::work::{Cause, Fetch, Fetched, Place};
+
+use crate::args::Args;
+use crate::decode::{bring, identities};
+use crate::fault::{Explain as _, Fault, Result};
+use crate::listing;
+use crate::store::Store;
+
+const SNAPSHOT: &str = "snapshot.db";
+const READY: &str = "ready.json";
+
+/// Brings a base, or finds that it is there.
+pub(crate) async fn fetch(args: &Args, store: &Store, task: &Fetch) -> Result<Fetched> {
+    let place = timeline(store, &task.place).await?;
+    let at = Layout::new(&store.path, &place).explain(Cause::Request, "name the base")?;
+    let manifest = base(store, &at, task.id.as_deref()).await?;
+    let data = at.of(&manifest.data);
+    let into = Path::new(&task.into);
+    if !is_there(into, &manifest) {
+        // Whatever was there is of something else, or not whole.
+        remove(&into.join(READY))?;
+        let part = into.join("snapshot.db.part");
+        let identities = identities(&args.identity)?;
+        if let Err(fault) = bring(store, &data, &manifest, identities, &part).await {
+            remove(&part)?;
+            return Err(fault);
+        }
+        put_in_place(&part, &into.join(SNAPSHOT))?;
+        let text = seal(&manifest).explain(Cause::Request, "say that it is ready")?;
+        write(into, &text)?;
+    }
+    Ok(Fetched {
+        base: manifest.base(store.url(&data)),
+        trailer: manifest.trailer,
+    })
+}
+
+/// A base that must be there.
+pub(crate) async fn base(store: &Store, at: &Layout, id: Option<&str>) -> Result<Manifest> {
+    let found = listing::find(store, at, id).await?;
+    found.ok_or_else(|| {
+        let bases = store.url(&at.bases());
+        let message = match id {
+            Some(id) => format!("there is no base {id} in {bases}"),
+            None => format!("there is no base in {bases}"),
+        };
+        Fault::new(Cause::Damaged, message)
+    })
+}
+
+/// The place with its cluster ID. Where none is given, the store must have one only.
+async fn timeline(store: &Store, place: &Place) -> Result<Place> {
+    if !place.cluster_id.is_empty() {
+        return Ok(place.clone());
+    }
+    let directory = layout::cluster_directory(&store.path, place);
+    let directory = directory.explain(Cause::Request, "name the cluster")?;
+    let mut found = store.directories(&directory).await?;
+    found.retain(|name| layout::is_cluster_id(name));
+    match found.as_slice() {
+        [only] => Ok(Place {
+            cluster_id: only.clone(),
+            ..place.clone()
+        }),
+        [] => {
+            let message = format!("there is no backup in {}", store.url(&directory));
+            Err(Fault::new(Cause::Damaged, message))
+        }
+        several => {
+            let (url, ids) = (store.url(&directory), several.join(", "));
+            let message = format!("{url} holds several clusters, name one of them: {ids}");
+            Err(Fault::new(Cause::Request, message))
+        }
+    }
+}
+
+/// Whether this very base was brought before: all of it was synced before `ready.json` was written.
+fn is_there(into: &Path, manifest: &Manifest) -> bool {
+    let ready = std::fs::read(into.join(READY)).unwrap_or_default();
+    let is_same = manifest::open::<Manifest>(&ready).is_ok_and(|ready| ready == *manifest);
+    is_same && end_of(&into.join(SNAPSHOT)) == Some((manifest.raw.bytes, manifest.trailer.clone()))
+}
+
+/// Length and last 32 bytes of a file.
+fn end_of(path: &Path) -> Option<(u64, String)> {
+    let mut file = File::open(path).ok()?;
+    let mut trailer = [0; 32];
+    let at = file.seek(SeekFrom::End(-32)).ok()?;
+    file.read_exact(&mut trailer).ok()?;
+    Some((at.checked_add(32)?, hex(&trailer)))
+}
+
+fn write(into: &Path, text: &str) -> Result<()> {
+    let part = into.join("ready.json.part");
+    let what = format!("write {}", part.display());
+    let mut file = File::create(&part).explain(Cause::Request, &what)?;
+    file.write_all(text.as_bytes())
+        .explain(Cause::Request, &what)?;
+    file.sync_all().explain(Cause::Request, &what)?;
+    put_in_place(&part, &into.join(READY))
+}
+
+/// Gives a synced file its name, and syncs that as well.
+fn put_in_place(part: &Path, to: &Path) -> Result<()> {
+    let what = format!("write {}", to.display());
+    std::fs::rename(part, to).explain(Cause::Request, &what)?;
+    let directory = to.parent().unwrap_or(to);
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.explain(Cause::Request, &what)
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).explain(Cause::Request, format!("remove {}", path.display()))
+        }
+        _gone => Ok(()),
+    }
+}

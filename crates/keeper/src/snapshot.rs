@@ -1,0 +1,162 @@
+//! Makes a base: a member's snapshot goes through to the store once, in pieces, and is known by its manifest afterwards.
+//! Nothing counts before that: a data object without a manifest is rubbish.
+
+use std::time::Duration;
+
+use archive::layout::{self, Layout};
+use archive::manifest::{Compression, Manifest, Sum, TimelineRecord, seal};
+use archive::stream::{Facts, Reader};
+use archive::work::{Cause, Made, Snapshot};
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::args::Args;
+use crate::encode::{Encoder, Recipients};
+use crate::fault::{Explain as _, Fault, Result};
+use crate::listing;
+use crate::member::{Known, meet};
+use crate::prune::{Pruned, prune};
+use crate::store::Store;
+use crate::upload::Upload;
+
+/// How long a member may take for each piece.
+const IDLE: Duration = Duration::from_secs(30);
+/// Bases that are told to the operator.
+const NEWEST: usize = 10;
+
+/// Makes a base, or finds that it is there.
+pub(crate) async fn snapshot(
+    args: &Args,
+    store: &Store,
+    task: &Snapshot,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<Made> {
+    let at = Layout::new(&store.path, &task.place).explain(Cause::Request, "name the base")?;
+    let encrypted = !task.recipients.is_empty();
+    let compression = if task.compress {
+        Compression::Zstd
+    } else {
+        Compression::None
+    };
+    // Another attempt may still be at work: no two of them write the same object, and each manifest names its own.
+    let own = format!("{}-{}", task.id, task.attempt);
+    let data = layout::data(&own, compression, encrypted);
+    let data = data.explain(Cause::Request, "name the base")?;
+    let recipients = Recipients::parse(&task.recipients)?;
+    if let Some(there) = listing::find(store, &at, Some(&task.id)).await? {
+        return made(store, &at, task, there, false).await;
+    }
+
+    let known = meet(&task.member, &task.place, &args.member_tls).await?;
+    begin_timeline(store, &at, task, &known).await?;
+    let encoder = Encoder::new(task.compress, &recipients)?;
+    let mut upload = Upload::begin(store, &at.of(&data)).await?;
+    let copied = tokio::select! {
+        biased;
+        _ = stopped.wait_for(|stopped| *stopped) => Err(crate::ended()),
+        copied = copy(&known, encoder, &mut upload) => copied,
+    };
+    let (facts, stored) = match copied {
+        Ok(copied) => copied,
+        Err(reason) => return Err(upload.abort(reason).await),
+    };
+    let manifest = Manifest {
+        id: task.id.clone(),
+        data,
+        time: Timestamp::now(),
+        revision: facts.revision,
+        compact_revision: facts.compact_revision,
+        raw: facts.raw,
+        stored,
+        trailer: facts.trailer,
+        compression,
+        encrypted,
+        recipients: task.recipients.clone(),
+        source: known.source().await,
+        made_by: task.made_by.clone(),
+        hash_kv: known.hash(facts.revision).await,
+    };
+    let name = layout::manifest(manifest.revision, &manifest.id);
+    let name = name.explain(Cause::Request, "name the base")?;
+    let text = seal(&manifest).explain(Cause::Request, "record the base")?;
+    store.put(&at.of(&name), text).await?;
+    made(store, &at, task, manifest, true).await
+}
+
+/// Records what the data of this place is of, where that is not recorded yet.
+async fn begin_timeline(store: &Store, at: &Layout, task: &Snapshot, known: &Known) -> Result<()> {
+    if store.get(&at.timeline()).await?.is_some() {
+        return Ok(());
+    }
+    let record = TimelineRecord {
+        namespace: task.place.namespace.clone(),
+        cluster: task.place.cluster.clone(),
+        cluster_id: task.place.cluster_id.clone(),
+        timeline: task.timeline.clone(),
+        etcd_version: known.status.version.clone(),
+        time: Timestamp::now(),
+    };
+    let text = seal(&record).explain(Cause::Request, "record the timeline")?;
+    store.put(&at.timeline(), text).await
+}
+
+/// Brings all of a snapshot to the store. The data object is completed only if the snapshot was whole.
+async fn copy(known: &Known, mut encoder: Encoder, upload: &mut Upload) -> Result<(Facts, Sum)> {
+    let mut reader = Reader::new();
+    let broken = |reason| {
+        let what = format!("read the snapshot of member {:x}", known.status.member_id);
+        Fault::of(Cause::Member, &what, &reason)
+    };
+    let opened = known.member.snapshot(IDLE).await;
+    let mut pieces = opened.explain(Cause::Member, "open a snapshot")?;
+    while let Some(piece) = pieces
+        .next()
+        .await
+        .explain(Cause::Member, "read the snapshot")?
+    {
+        reader.push(&piece).map_err(broken)?;
+        let stored = encoder.push(&piece)?;
+        upload.write(&stored, piece.len()).await?;
+    }
+    drop(pieces);
+    let facts = reader.finish().map_err(broken)?;
+    let (rest, sum) = encoder.finish()?;
+    upload.write(&rest, 0).await?;
+    upload.finish().await?;
+    Ok((facts, sum))
+}
+
+/// Prunes, if this base is new, and tells what there is. The base is safe by now: what fails here is told, and is no failure.
+async fn made(
+    store: &Store,
+    at: &Layout,
+    task: &Snapshot,
+    manifest: Manifest,
+    is_new: bool,
+) -> Result<Made> {
+    let base = manifest.base(store.url(&at.of(&manifest.data)));
+    let mut bases = match listing::all(store, at).await {
+        Ok(bases) => bases,
+        Err(fault) => {
+            return Ok(Made {
+                base,
+                pruned: 0,
+                unpruned: Some(fault.message),
+                newest: Vec::new(),
+            });
+        }
+    };
+    let pruned = match &task.keep {
+        Some(keep) if is_new => {
+            let made = (&task.made_by, task.id.as_str());
+            prune(store, at, &mut bases, made, keep).await
+        }
+        _all => Pruned::default(),
+    };
+    Ok(Made {
+        base,
+        pruned: pruned.number,
+        unpruned: pruned.unpruned(),
+        newest: bases.newest(NEWEST),
+    })
+}

@@ -1,0 +1,89 @@
+//! Stores of objects, whichever kind they are. Names are made by `archive::layout`; here they become addresses.
+
+mod open;
+
+use std::sync::Arc;
+
+use archive::work::Cause;
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _};
+
+use crate::fault::{Explain as _, Result};
+pub(crate) use open::open;
+
+/// An open store.
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    /// What stands before a name in an address, such as `s3://bucket/`.
+    address: String,
+    /// Prefix of every name.
+    pub(crate) path: String,
+}
+
+impl Store {
+    /// The address of an object, for people.
+    pub(crate) fn url(&self, name: &str) -> String {
+        format!("{}{name}", self.address)
+    }
+
+    /// Writes a small object.
+    pub(crate) async fn put(&self, name: &str, text: String) -> Result<()> {
+        let put = self
+            .objects
+            .put(&Path::from(name), Bytes::from(text).into())
+            .await;
+        put.explain(Cause::Store, format!("write {}", self.url(name)))?;
+        Ok(())
+    }
+
+    /// Reads a small object; `None` if there is none.
+    pub(crate) async fn get(&self, name: &str) -> Result<Option<Bytes>> {
+        let read = || format!("read {}", self.url(name));
+        match self.objects.get(&Path::from(name)).await {
+            Ok(object) => {
+                let bytes = object.bytes().await;
+                bytes.map(Some).explain(Cause::Store, read())
+            }
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error).explain(Cause::Store, read()),
+        }
+    }
+
+    /// The last parts of the names of all objects below a directory, in order.
+    pub(crate) async fn list(&self, directory: &str) -> Result<Vec<String>> {
+        let listed = self.objects.list(Some(&Path::from(directory)));
+        let listed: std::result::Result<Vec<_>, _> = listed.try_collect().await;
+        let listed = listed.explain(Cause::Store, format!("list {}", self.url(directory)))?;
+        let names = listed
+            .iter()
+            .filter_map(|object| object.location.filename());
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The names of the directories within one.
+    pub(crate) async fn directories(&self, directory: &str) -> Result<Vec<String>> {
+        let listed = self
+            .objects
+            .list_with_delimiter(Some(&Path::from(directory)))
+            .await;
+        let listed = listed.explain(Cause::Store, format!("list {}", self.url(directory)))?;
+        let names = listed
+            .common_prefixes
+            .iter()
+            .filter_map(|path| path.filename());
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    /// Deletes an object. One that is gone already is no error.
+    pub(crate) async fn delete(&self, name: &str) -> Result<()> {
+        match self.objects.delete(&Path::from(name)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error).explain(Cause::Store, format!("delete {}", self.url(name))),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The keeper with real etcd: what it stores can be restored, and what is damaged is never used.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod damage;
+mod kit;
+mod round;
+mod s3;
+mod secrecy;
+mod upkeep;

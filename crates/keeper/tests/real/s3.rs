@@ -1,0 +1,104 @@
+//! The same over S3, where `S3_SERVER` names a versitygw.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use archive::work::{Cause, Depth, Keep, Store, Task};
+use tokio::net::TcpStream;
+
+use crate::damage::failed;
+use crate::kit::{Bench, Process, eventually, free_port, skipped, tools};
+use crate::round::{made, verified, verify};
+
+fn store(port: u16, bucket: &str) -> Store {
+    Store::S3 {
+        bucket: bucket.to_owned(),
+        path: "backups".to_owned(),
+        region: None,
+        endpoint: Some(format!("http://127.0.0.1:{port}")),
+        path_style: true,
+        allow_http: true,
+        checksum: true,
+    }
+}
+
+/// A server with one bucket.
+async fn serve(server: &OsStr, objects: &Path) -> (u16, Process) {
+    std::fs::create_dir(objects.join("bucket")).unwrap();
+    let port = free_port();
+    let child = Command::new(server)
+        .env("ROOT_ACCESS_KEY", "test")
+        .env("ROOT_SECRET_KEY", "testtest")
+        .args(["--port", &format!("127.0.0.1:{port}"), "posix"])
+        .arg(objects)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let process = Process(child.unwrap());
+    eventually(async || TcpStream::connect(("127.0.0.1", port)).await.ok()).await;
+    (port, process)
+}
+
+#[test]
+fn a_base_goes_to_s3_and_back() {
+    let Some(server) = std::env::var_os("S3_SERVER") else {
+        return skipped("S3_SERVER is not set");
+    };
+    let Some(tools) = tools(crate::kit::VERSIONS[2]) else {
+        return skipped("ETCD_BINARIES is not set");
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        let objects = tempfile::tempdir().unwrap();
+        let (port, _server) = serve(&server, objects.path()).await;
+
+        let bench = Bench::new(tools).await;
+        bench.fill(7000).await;
+        let secrets = bench.directory.path().join("secrets");
+        std::fs::write(secrets.join("access-key"), "test\n").unwrap();
+        std::fs::write(secrets.join("AWS_SECRET_ACCESS_KEY"), "testtest").unwrap();
+        let run = async |task| bench.run_with(store(port, "bucket"), task).await;
+        let mut task = bench.snapshot("a");
+        let first = made(run(Task::Snapshot(task.clone())).await);
+        // More than one part.
+        assert!(first.base.stored_bytes > 10_000_000, "{first:?}");
+        assert!(first.base.url.starts_with("s3://bucket/backups/shop/db/"));
+        let tried = verified(run(verify(&bench, None)).await);
+        assert_eq!((tried.depth, tried.keys), (Depth::Restored, Some(7000)));
+        for id in ["b", "c"] {
+            task.id = id.to_owned();
+            task.keep = Some(Keep {
+                newest: Some(1),
+                ..Keep::default()
+            });
+            made(run(Task::Snapshot(task.clone())).await);
+        }
+        task.id = "c".to_owned();
+        let ids: Vec<String> = made(run(Task::Snapshot(task.clone())).await)
+            .newest
+            .into_iter()
+            .map(|b| b.id)
+            .collect();
+        assert_eq!(ids, ["c", "a"]);
+
+        // The words of the store are told.
+        let (cause, message) = failed(
+            bench
+                .run_with(store(port, "absent"), verify(&bench, None))
+                .await,
+        );
+        assert!(
+            cause == Cause::Store && message.contains("NoSuchBucket"),
+            "{message}"
+        );
+        std::fs::write(secrets.join("AWS_SECRET_ACCESS_KEY"), "wrong").unwrap();
+        let (cause, message) = failed(run(Task::Snapshot(task)).await);
+        assert!(
+            cause == Cause::Store && message.contains("SignatureDoesNotMatch"),
+            "{message}"
+        );
+    });
+}
