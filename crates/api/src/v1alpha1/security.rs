@@ -19,7 +19,7 @@ pub struct Security {
     pub auth: Option<Auth>,
 }
 
-/// A NetworkPolicy that lets in the members themselves, the operator, and the peers that are named here. The network of the Kubernetes
+/// A NetworkPolicy that lets in the members themselves, the operator, the Jobs that make backups, and the peers that are named here. The network of the Kubernetes
 /// cluster must support it: otherwise it has no effect. Connections from the node of a member, such as probes of the
 /// kubelet and `kubectl port-forward`, are not restricted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
