@@ -181,13 +181,19 @@ pub struct Manifest {
     pub hash_kv: Option<HashKv>,
 }
 
+/// The data of a base has its ID, and the number of the attempt that made it.
+fn is_attempt(data: &str, id: &str) -> bool {
+    let attempt = data.strip_prefix(id).and_then(|it| it.strip_prefix('-'));
+    attempt.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 impl Manifest {
     /// The manifest of a text whose name ended so. What names its data elsewhere is not one.
     pub fn open(name: &str, text: &[u8]) -> Result<Self, BadRecord> {
         let read: Self = open(text)?;
         let data = read.data.strip_prefix("base/").and_then(layout::parse_data);
         let is_named = layout::parse_manifest(name) == Some((read.revision, &read.id));
-        if !is_named || data != Some(&read.id) {
+        if !is_named || !data.is_some_and(|data| is_attempt(data, &read.id)) {
             return Err(BadRecord::Misnamed);
         }
         Ok(read)

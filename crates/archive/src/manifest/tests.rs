@@ -15,7 +15,7 @@ fn sum(bytes: u64) -> Sum {
 fn manifest() -> Manifest {
     Manifest {
         id: "nightly-1".to_owned(),
-        data: "base/nightly-1.db.zst".to_owned(),
+        data: "base/nightly-1-0.db.zst".to_owned(),
         time: Timestamp::UNIX_EPOCH,
         revision: 4711,
         compact_revision: 12,
@@ -90,7 +90,7 @@ fn a_manifest_under_the_name_of_another_is_not_used() {
     let read = Manifest::open(other, text.as_bytes());
     assert!(matches!(read, Err(BadRecord::Misnamed)));
     let elsewhere = Manifest {
-        data: "../other/base/nightly-1.db".to_owned(),
+        data: "../other/base/nightly-1-0.db".to_owned(),
         ..manifest()
     };
     let text = seal(&elsewhere).unwrap();
