@@ -90,7 +90,8 @@ pub(crate) fn run(args: &Gate) -> Result<()> {
                     permit.start.clone()
                 }
                 Permitted::Recover(ref recovery) => {
-                    standing.failed = recover_serving(args, recovery, &held, &stop)?;
+                    let failed = recover_serving(args, recovery, &held, &stop)?;
+                    standing.failed = failed.map(|failed| (recovery.origin.noun(), failed));
                     continue;
                 }
             }
@@ -135,15 +136,15 @@ struct Standing {
     short: Option<Verdict>,
     /// What to tell people about data that was set aside.
     removed: String,
-    /// The last recovery, if it failed.
-    failed: Option<Failed>,
+    /// The last recovery or restore, if it failed, and which of the two it was.
+    failed: Option<(&'static str, Failed)>,
 }
 
 impl Standing {
     /// What to tell people of it, after why it waits.
     fn tell(&self) -> String {
         let failed = self.failed.iter();
-        let failed = failed.map(|failed| format!("; the recovery failed: {}", failed.why));
+        let failed = failed.map(|(what, failed)| format!("; the {what} failed: {}", failed.why));
         self.removed.clone() + &failed.collect::<String>()
     }
 }
@@ -178,7 +179,7 @@ fn wait(args: &Gate, seen: &Seen, standing: &Standing, stop: &Stop) -> Result<Op
         pod_uid: args.pod_uid.clone(),
         detail: describe_wait(args, state, detail) + &standing.tell(),
         data: describe_data(&seen),
-        failed: standing.failed.clone(),
+        failed: standing.failed.as_ref().map(|(_, failed)| failed.clone()),
         received_bytes: None,
     };
     tell_wait(&server, &report);

@@ -11,6 +11,8 @@ fn annotations_and_grants() {
         "etcd.etcd.io/fence=\"2\"\netcd.etcd.io/removed=\"1f,2e\"\netcd.etcd.io/grant=\"{\\\"nonce\\\":\\\"ab\\\"}\"\n",
         "etcd.etcd.io/floors=\"db-0:1f:120,db-1:2f:7\"\nother=\"\\u00e9\\x41\"\n",
         r#"{"nonce":"ab","clusterUID":"u","incarnation":1,"action":"Join","token":"u-1","initialCluster":"c-0=http://c-0","memberID":"1f","clusterID":"2f","discard":false}"#,
+        r#"{"nonce":"ab","clusterUID":"u","incarnation":1,"action":"Restore","token":"u-1","initialCluster":"c-0=http://c-0","directory":"restore-1f","trailer":"2f","skipHashCheck":false,"bumpRevision":7}"#,
+        "restore-1f",
     ];
     never_panics_on_text(&samples, |text| {
         let found = annotations::find(text, "etcd.etcd.io/grant");
@@ -18,6 +20,7 @@ fn annotations_and_grants() {
         let removed = removed::parse(text);
         drop((found, fence, removed));
         drop(permit::parse_offer(text, "ab"));
+        drop(permit::restore::parse_origin(text, text, false));
         let names = permit::parse_names(text).map(|names| names.len());
         (names, judge::parse_id(text))
     });

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::{judge::parse_id, wal::Head};
 
+pub(crate) mod restore;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -29,7 +30,7 @@ pub(crate) enum Offer {
 pub(crate) enum Permitted {
     /// Start etcd.
     Start(Permit),
-    /// Make another cluster of the data, then judge that again.
+    /// Make another cluster of the data or of a snapshot, then judge that again.
     Recover(Recovery),
 }
 
@@ -73,19 +74,59 @@ pub(crate) enum Start {
     },
 }
 
-/// How another cluster is made of the data that is there.
+/// How another cluster is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Recovery {
+    /// What it is made of.
+    pub(crate) origin: Origin,
     /// To be left beside the new data, once its IDs are known.
     pub(crate) identity: Identity,
-    /// Who wrote the data that is there.
-    pub(crate) old: Head,
+    /// Who wrote the data that is there and makes way, if there is any.
+    pub(crate) old: Option<Head>,
     /// `--initial-cluster-token`.
     pub(crate) token: String,
     /// `--initial-cluster`.
     pub(crate) initial_cluster: String,
     /// How far the revision is raised.
     pub(crate) bump_revision: u64,
+}
+
+/// What another cluster is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Of the data that is there.
+    Data,
+    /// Of a snapshot that was brought to the volume.
+    Snapshot(Snapshot),
+}
+
+impl Origin {
+    /// What it is called to make one of it.
+    pub(crate) fn noun(&self) -> &'static str {
+        match self {
+            Self::Data => "recovery",
+            Self::Snapshot(_) => "restore",
+        }
+    }
+
+    /// What is being done while one is made of it.
+    pub(crate) fn doing(&self) -> &'static str {
+        match self {
+            Self::Data => "recovering",
+            Self::Snapshot(_) => "restoring",
+        }
+    }
+}
+
+/// A snapshot on the volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    /// Name of the directory that holds it; [`restore::is_directory`].
+    pub(crate) directory: String,
+    /// The last 32 bytes of the file, in lower-case hexadecimal digits.
+    pub(crate) trailer: String,
+    /// The hash at its end is not compared with its contents.
+    pub(crate) skip_hash_check: bool,
 }
 
 /// What a wait is: who waits, and what it waits with.
@@ -122,7 +163,7 @@ pub(crate) fn parse_offer(value: &str, nonce: &str) -> Offer {
 
 /// Judges a grant for this wait; the error is the reason for a refusal.
 ///
-/// Invariant: without `discard` only an empty directory is taken, and data is resumed only under the
+/// Invariant: without `discard` a fresh start takes only an empty directory, and data is resumed only under the
 /// IDs it has (`every_state_takes_only_what_fits_it`). Data behind a fence never goes on under the IDs
 /// it has, and no grant of an incarnation that the fence holds back is taken
 /// (`no_grant_leads_behind_the_fence`).
@@ -135,14 +176,9 @@ pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permitted, String>
             discard,
         } => {
             check_room(wait.state, *discard)?;
-            if parse_names(initial_cluster)?.len() != 1 {
-                return Err("a Bootstrap must name one member alone".into());
-            }
-            (
-                *discard,
-                build_fresh(grant, false, initial_cluster, token)?,
-                None,
-            )
+            check_alone("Bootstrap", initial_cluster)?;
+            let start = build_fresh(grant, false, initial_cluster, token)?;
+            (*discard, start, None)
         }
         Action::Join {
             token,
@@ -152,7 +188,6 @@ pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permitted, String>
             discard,
         } => {
             check_room(wait.state, *discard)?;
-            parse_names(initial_cluster)?;
             check_ids(member_id, cluster_id)?;
             let start = build_fresh(grant, true, initial_cluster, token)?;
             (*discard, start, Some((member_id, cluster_id)))
@@ -172,8 +207,20 @@ pub(crate) fn permit(wait: Wait<'_>, grant: &Grant) -> Result<Permitted, String>
             bump_revision,
         } => {
             let old = check_fenced(wait, grant, (member_id, cluster_id))?;
-            let recovery = build_recovery(grant, old, (token, initial_cluster), *bump_revision)?;
-            return Ok(Permitted::Recover(recovery));
+            let of = (Origin::Data, Some(old));
+            return build_recovery(grant, of, (token, initial_cluster), *bump_revision);
+        }
+        Action::Restore {
+            token,
+            initial_cluster,
+            directory,
+            trailer,
+            skip_hash_check,
+            bump_revision,
+        } => {
+            let old = restore::check_state(wait, grant)?;
+            let of = restore::parse_origin(directory, trailer, *skip_hash_check)?;
+            return build_recovery(grant, (of, old), (token, initial_cluster), *bump_revision);
         }
     };
     Ok(Permitted::Start(Permit {
@@ -203,24 +250,35 @@ fn check_incarnation(wait: Wait<'_>, grant: &Grant) -> Result<(), String> {
 
 fn build_recovery(
     grant: &Grant,
-    old: Head,
+    (origin, old): (Origin, Option<Head>),
     (token, initial_cluster): (&str, &str),
     bump_revision: u64,
-) -> Result<Recovery, String> {
+) -> Result<Permitted, String> {
     check_token(grant, token)?;
-    if parse_names(initial_cluster)?.len() != 1 {
-        return Err("a Recover must name one member alone".into());
-    }
+    let action = match origin {
+        Origin::Data => "Recover",
+        Origin::Snapshot(_) => "Restore",
+    };
+    check_alone(action, initial_cluster)?;
     if bump_revision > MOST_BUMP {
         return Err(format!("its bumpRevision is more than {MOST_BUMP}"));
     }
-    Ok(Recovery {
+    Ok(Permitted::Recover(Recovery {
+        origin,
         identity: build_identity(grant, None),
         old,
         token: token.to_owned(),
         initial_cluster: initial_cluster.to_owned(),
         bump_revision,
-    })
+    }))
+}
+
+/// Whether a cluster of one is asked for.
+fn check_alone(action: &str, initial_cluster: &str) -> Result<(), String> {
+    match parse_names(initial_cluster)?.len() {
+        1 => Ok(()),
+        _several => Err(format!("a {action} must name one member alone")),
+    }
 }
 
 fn build_identity(grant: &Grant, ids: Option<(&String, &String)>) -> Identity {
@@ -251,6 +309,7 @@ fn build_fresh(
     initial_cluster: &str,
     token: &str,
 ) -> Result<Start, String> {
+    parse_names(initial_cluster)?;
     check_token(grant, token)?;
     let (initial_cluster, token) = (initial_cluster.to_owned(), token.to_owned());
     Ok(Start::Fresh {
@@ -299,8 +358,7 @@ fn check_data(wait: Wait<'_>, member_id: &str, cluster_id: &str) -> Result<(), S
     check_head(head, member_id, cluster_id)
 }
 
-/// Whether the data is the fenced data that the grant was made for, of an incarnation before the grant's: the
-/// token tells both incarnations, and so both cluster IDs, apart.
+/// Whether the data is the fenced data that the grant was made for, of an incarnation before the grant's.
 fn check_fenced(
     wait: Wait<'_>,
     grant: &Grant,
@@ -313,12 +371,19 @@ fn check_fenced(
         ));
     };
     check_head(head, member_id, cluster_id)?;
+    check_unseen(wait, grant)?;
+    Ok(head)
+}
+
+/// Whether the data is of an incarnation before the grant's: the token tells both incarnations, and so both cluster IDs,
+/// apart.
+fn check_unseen(wait: Wait<'_>, grant: &Grant) -> Result<(), String> {
     match wait.incarnation {
         Some(incarnation) if grant.incarnation <= incarnation => Err(format!(
             "it is for incarnation {}, which the data has seen",
             grant.incarnation
         )),
-        Some(_) | None => Ok(head),
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -164,6 +164,16 @@ reasons! {
     AuthEnabled,
     /// Authentication of etcd was switched off.
     AuthDisabled,
+    /// The cluster begins with a backup, which is being brought; the message says how far that is.
+    Restoring,
+    /// The backup that the cluster is to begin with cannot be brought or used; the message says why, and what to change.
+    RestoreBlocked,
+    /// The cluster has formed with the data of a backup.
+    ClusterRestored,
+    /// An EtcdRestore waits for something; the message says for what.
+    RestoreWaiting,
+    /// An EtcdRestore cannot be carried out; the message says what to change.
+    RestoreInvalid,
     /// A backup is in its store.
     BackupCreated,
     /// An attempt to make a backup failed; it is tried again.

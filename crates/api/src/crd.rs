@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::intent::{DEFAULT_REPOSITORY, DEFAULT_SIZE, DEFAULT_STORAGE};
 use crate::rules::{self, CelRule};
 use crate::v1alpha1::backup::EtcdBackup;
+use crate::v1alpha1::restore::EtcdRestore;
 use crate::v1alpha1::role::EtcdRole;
 use crate::v1alpha1::user::EtcdUser;
 use crate::{EtcdCluster, EtcdVersion};
@@ -32,6 +33,7 @@ pub fn all() -> Result<Vec<CustomResourceDefinition>, CrdError> {
         etcd_user()?,
         etcd_role()?,
         etcd_backup()?,
+        etcd_restore()?,
     ])
 }
 
@@ -52,9 +54,14 @@ pub fn etcd_cluster() -> Result<CustomResourceDefinition, CrdError> {
     for (path, key, value) in bounds::all() {
         set(schema, path, key, value)?;
     }
+    let source = &["spec", "bootstrap", "restore", "source"];
+    locate(schema, source)?;
     list_conditions(schema)?;
     for rule in rules::all() {
         add_rule(schema, rule)?;
+    }
+    for rule in rules::restore::LOCATION {
+        add_rule_below(schema, source, rule)?;
     }
     Ok(serde_json::from_value(crd)?)
 }
@@ -97,6 +104,38 @@ pub fn etcd_backup() -> Result<CustomResourceDefinition, CrdError> {
         add_rule(schema, rule)?;
     }
     Ok(serde_json::from_value(crd)?)
+}
+
+/// The CRD of `EtcdRestore`. Its template is judged when the EtcdCluster is made of it: the API server would not let so many
+/// rules run over one object twice.
+pub fn etcd_restore() -> Result<CustomResourceDefinition, CrdError> {
+    let mut crd = serde_json::to_value(EtcdRestore::crd())?;
+    let schema = crd
+        .pointer_mut("/spec/versions/0/schema/openAPIV3Schema")
+        .ok_or_else(|| CrdError::NoSuchProperty("openAPIV3Schema".into()))?;
+    for (path, longest) in bounds::RESTORE_TEXTS {
+        set(schema, path, "minLength", json!(1))?;
+        set(schema, path, "maxLength", json!(longest))?;
+    }
+    locate(schema, &["spec", "source"])?;
+    list_conditions(schema)?;
+    for rule in rules::restore::ALL {
+        add_rule(schema, rule)?;
+    }
+    for rule in rules::restore::LOCATION {
+        add_rule_below(schema, &["spec", "source"], rule)?;
+    }
+    Ok(serde_json::from_value(crd)?)
+}
+
+/// The texts of a place where backups are.
+fn locate(schema: &mut Value, at: &[&str]) -> Result<(), CrdError> {
+    for (path, longest) in bounds::LOCATION_TEXTS {
+        let path = [at, path].concat();
+        set(schema, &path, "minLength", json!(1))?;
+        set(schema, &path, "maxLength", json!(longest))?;
+    }
+    Ok(())
 }
 
 /// Names are said and short, and the list that both kinds have is bounded.
@@ -191,6 +230,10 @@ fn set(schema: &mut Value, path: &[&str], key: &str, value: Value) -> Result<(),
 }
 
 fn add_rule(schema: &mut Value, rule: &CelRule) -> Result<(), CrdError> {
+    add_rule_below(schema, &[], rule)
+}
+
+fn add_rule_below(schema: &mut Value, at: &[&str], rule: &CelRule) -> Result<(), CrdError> {
     let mut json = json!({"rule": rule.rule, "message": rule.message});
     if let Some(json) = json.as_object_mut() {
         if rule.optional_old_self {
@@ -203,9 +246,10 @@ fn add_rule(schema: &mut Value, rule: &CelRule) -> Result<(), CrdError> {
             json.insert("messageExpression".to_owned(), json!(expression));
         }
     }
-    let property = property(schema, rule.path)?
+    let path = [at, rule.path].concat();
+    let property = property(schema, &path)?
         .as_object_mut()
-        .ok_or_else(|| CrdError::NoSuchProperty(rule.path.join(".")))?;
+        .ok_or_else(|| CrdError::NoSuchProperty(path.join(".")))?;
     let rules = property
         .entry("x-kubernetes-validations")
         .or_insert_with(|| json!([]));
@@ -224,7 +268,8 @@ mod tests {
         let crd = serde_json::to_value(etcd_cluster().unwrap()).unwrap();
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         let text = schema.to_string();
-        assert_eq!(text.matches("\"rule\":").count(), rules::all().count());
+        let rules = rules::all().count() + rules::restore::LOCATION.len();
+        assert_eq!(text.matches("\"rule\":").count(), rules);
         assert_eq!(
             schema["properties"]["spec"]["properties"]["size"]["default"],
             3

@@ -18,6 +18,7 @@ use crate::image::ImageIntent;
 use crate::v1alpha1::access::Access;
 use crate::v1alpha1::cluster::{Debug, EtcdClusterSpec, OnQuorumLoss, Resources};
 use crate::v1alpha1::etcd::Etcd;
+use crate::v1alpha1::restore::{Bootstrap, RestoreFrom};
 use crate::v1alpha1::security::NetworkPolicySettings;
 use crate::{EtcdVersion, Quantity};
 
@@ -77,6 +78,8 @@ pub struct ClusterIntent {
     pub on_quorum_loss: OnQuorumLoss,
     /// Defragmentation and compaction.
     pub maintenance: MaintenanceIntent,
+    /// The backup that the cluster begins with, as it was written; absent where it begins empty.
+    pub restore: Option<Arc<RestoreFrom>>,
     /// The last request to restart every member. It comes from an annotation of the object and not from its spec, so the
     /// caller that parses a spec adds it.
     pub restarted_at: Option<String>,
@@ -152,6 +155,7 @@ impl ClusterIntent {
                 .map_or(DEFAULT_JOIN_PATIENCE, i64::from),
             on_quorum_loss: recovery.on_quorum_loss.unwrap_or_default(),
             maintenance: maintenance::parse(spec.maintenance.as_ref())?,
+            restore: parse_restore(spec.bootstrap.as_ref()),
             restarted_at: None,
         })
     }
@@ -196,6 +200,12 @@ impl ClusterIntent {
 fn parse_network_policy(spec: &EtcdClusterSpec) -> Option<NetworkPolicySettings> {
     let settings = spec.security.as_ref()?.network_policy.clone()?;
     settings.enabled.unwrap_or(true).then_some(settings)
+}
+
+/// Whether it can be had, only a look at other objects tells.
+fn parse_restore(bootstrap: Option<&Bootstrap>) -> Option<Arc<RestoreFrom>> {
+    let restore = bootstrap?.restore.clone()?;
+    Some(restore.into())
 }
 
 fn parse_size(size: Option<i32>) -> Result<u32, InvalidSpec> {

@@ -62,6 +62,9 @@ pub const KEEPER: &str = "etcd-keeper";
 /// On Jobs and pods of keepers: the cluster that they work for.
 pub const KEEPER_OF: &str = "etcd.etcd.io/keeper-of";
 
+/// On an `EtcdCluster`: UID of the `EtcdRestore` that made it. The cluster is not owned by it.
+pub const RESTORE_ANNOTATION: &str = "etcd.etcd.io/restored-by";
+
 /// Labels that select the pods of a cluster; they never change.
 pub fn selector(cluster: &str) -> BTreeMap<String, String> {
     [(NAME, "etcd"), (INSTANCE, cluster), (CLUSTER, cluster)]

@@ -10,6 +10,7 @@ mod maintenance;
 mod network;
 mod pod;
 mod recovery;
+pub(crate) mod restore;
 mod security;
 mod spec;
 pub(crate) mod storage;
@@ -77,6 +78,7 @@ const TABLES: &[&[CelRule]] = &[
     access::RULES,
     maintenance::RULES,
     recovery::RULES,
+    restore::BOOTSTRAP,
     security::CLIENTS,
     security::PEERS,
     security::AUTH,

@@ -8,6 +8,7 @@ pub mod former;
 pub mod maintenance;
 pub mod memory;
 pub mod pod;
+pub mod restore;
 pub mod role;
 pub mod security;
 pub mod status;

@@ -30,6 +30,13 @@ pub struct Request {
     pub task: Task,
 }
 
+impl Request {
+    /// Its JSON. What cannot be written as JSON does not exist here.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
 /// Where backups are. Credentials are files in [`STORE_SECRETS`], or come with the service account of the pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
@@ -227,7 +234,7 @@ pub struct Fetch {
     /// Which base; the newest of the place when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Below this directory; an existing one.
+    /// This directory, which is made where it is missing.
     pub into: String,
 }
 
@@ -367,4 +374,7 @@ pub struct Fetched {
     pub base: Base,
     /// The hash at the end of the file, in hexadecimal digits.
     pub trailer: String,
+    /// Authentication was on when it was made; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<bool>,
 }

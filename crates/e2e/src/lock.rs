@@ -40,7 +40,7 @@ pub fn scheme_of_peers() -> Scheme {
 }
 
 /// Has a spec that says nothing of TLS ask for it.
-pub(crate) fn ask_for_tls(spec: &mut Value) {
+pub fn ask_for_tls(spec: &mut Value) {
     let Some(spec) = spec.as_object_mut() else {
         return;
     };

@@ -24,6 +24,10 @@ pub const PORT: u16 = 2381;
 /// Port of the gate, and of etcd's metrics once etcd runs, for callers with a certificate: where clients use TLS, the report
 /// is served here and no longer on [`PORT`].
 pub const SECURE_PORT: u16 = 2382;
+/// What the names of directories begin with to which a backup is brought.
+pub const RESTORE_PREFIX: &str = "restore-";
+/// The snapshot in such a directory.
+pub const SNAPSHOT_FILE: &str = "snapshot.db";
 /// Path of the report.
 pub const REPORT_PATH: &str = "/gate";
 
@@ -64,7 +68,7 @@ pub struct Report {
     /// What could be read from the data directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Data>,
-    /// A recovery that failed before this wait, in the same process; the data is as it was.
+    /// A recovery or a restore that failed before this wait, in the same process; the data is as it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<Failed>,
     /// Set once the wait has ended with a Join: etcd runs for the first time and serves no clients yet, and this many
@@ -73,7 +77,7 @@ pub struct Report {
     pub received_bytes: Option<u64>,
 }
 
-/// A recovery that failed.
+/// A recovery or a restore that failed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failed {
@@ -203,6 +207,28 @@ pub enum Action {
         /// How far the revision is raised, so that watchers notice; all before it is compacted.
         bump_revision: u64,
     },
+    /// Bootstrap a cluster of one from a snapshot that was brought to the volume. What lies in the data directory is moved
+    /// aside.
+    Restore {
+        /// etcd's `--initial-cluster-token`.
+        token: String,
+        /// This member alone, as `name=url`.
+        initial_cluster: String,
+        /// Name of the directory on the volume that holds it, as [`restore_directory`] makes it.
+        directory: String,
+        /// The last 32 bytes of [`SNAPSHOT_FILE`], in hexadecimal digits: another file is not taken for it.
+        trailer: String,
+        /// The hash at the end of the file is not compared with its contents.
+        #[serde(default)]
+        skip_hash_check: bool,
+        /// How far the revision is raised, so that watchers notice; all before it is compacted. 0: not at all.
+        bump_revision: u64,
+    },
+}
+
+/// The directory on a volume to which the backup of one restore is brought: `restore-` and at most 32 hexadecimal digits.
+pub fn restore_directory(wish: &str) -> String {
+    format!("{RESTORE_PREFIX}{wish}")
 }
 
 #[cfg(test)]
@@ -280,5 +306,24 @@ mod tests {
             r#"{"nonce":"ab","clusterUID":"u","incarnation":2,"action":"Recover","token":"u-2","initialCluster":"c-0=http://c-0","memberID":"1f","clusterID":"2f","bumpRevision":1152921504606846976}"#
         );
         assert_eq!(serde_json::from_str::<Grant>(&text).unwrap(), grant);
+
+        let grant = Grant {
+            action: Action::Restore {
+                token: "u-2".into(),
+                initial_cluster: "c-0=http://c-0".into(),
+                directory: restore_directory("3f"),
+                trailer: "4f".into(),
+                skip_hash_check: false,
+                bump_revision: 0,
+            },
+            ..grant
+        };
+        let text = serde_json::to_string(&grant).unwrap();
+        assert_eq!(
+            text,
+            r#"{"nonce":"ab","clusterUID":"u","incarnation":2,"action":"Restore","token":"u-2","initialCluster":"c-0=http://c-0","directory":"restore-3f","trailer":"4f","skipHashCheck":false,"bumpRevision":0}"#
+        );
+        let without = text.replace(r#""skipHashCheck":false,"#, "");
+        assert_eq!(serde_json::from_str::<Grant>(&without).unwrap(), grant);
     }
 }

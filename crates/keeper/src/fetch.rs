@@ -1,7 +1,8 @@
 //! Brings a base to a directory: `snapshot.db`, and then `ready.json`, without which the first is rubbish.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use archive::hex;
@@ -25,6 +26,7 @@ pub(crate) async fn fetch(args: &Args, store: &Store, task: &Fetch) -> Result<Fe
     let manifest = base(store, &at, task.id.as_deref()).await?;
     let data = at.of(&manifest.data);
     let into = Path::new(&task.into);
+    make(into)?;
     if !is_there(into, &manifest) {
         // Whatever was there is of something else, or not whole.
         remove(&into.join(READY))?;
@@ -41,7 +43,14 @@ pub(crate) async fn fetch(args: &Args, store: &Store, task: &Fetch) -> Result<Fe
     Ok(Fetched {
         base: manifest.base(store.url(&data)),
         trailer: manifest.trailer,
+        auth: manifest.source.auth_enabled,
     })
+}
+
+/// Makes the directory. Only its owner reads what is in it.
+fn make(into: &Path) -> Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(into);
+    made.explain(Cause::Request, format!("make {}", into.display()))
 }
 
 /// A base that must be there.

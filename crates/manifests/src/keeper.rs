@@ -1,6 +1,8 @@
 //! The Job of a keeper: one piece of work in the namespace of the object that asks for it. It has no token of the Kubernetes
 //! API, and its Secrets are mounted by reference: the operator reads none of them.
 
+mod fetch;
+
 use std::collections::BTreeMap;
 
 use api::labels;
@@ -14,6 +16,8 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+pub use fetch::{Fetch, FetchRun, fetch_job, fetch_job_name};
 
 /// Name of the container, and of the program.
 pub const CONTAINER: &str = "keeper";
@@ -70,7 +74,7 @@ pub fn job(work: &Work<'_>) -> Result<Job, serde_json::Error> {
                     labels: Some(pod_labels(work)),
                     ..ObjectMeta::default()
                 }),
-                spec: Some(pod(work)?),
+                spec: Some(pod(work)),
             },
             ..JobSpec::default()
         }),
@@ -78,10 +82,10 @@ pub fn job(work: &Work<'_>) -> Result<Job, serde_json::Error> {
     })
 }
 
-fn pod(work: &Work<'_>) -> Result<PodSpec, serde_json::Error> {
+fn pod(work: &Work<'_>) -> PodSpec {
     let volumes = volumes(work);
-    Ok(PodSpec {
-        containers: vec![container(work, &volumes)?],
+    PodSpec {
+        containers: vec![container(work, &volumes)],
         restart_policy: Some("Never".to_owned()),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
@@ -99,28 +103,21 @@ fn pod(work: &Work<'_>) -> Result<PodSpec, serde_json::Error> {
         }),
         volumes: Some(volumes.into_iter().map(|(volume, _)| volume).collect()),
         ..PodSpec::default()
-    })
+    }
 }
 
-fn container(
-    work: &Work<'_>,
-    volumes: &[(Volume, &'static str)],
-) -> Result<Container, serde_json::Error> {
+fn container(work: &Work<'_>, volumes: &[(Volume, &'static str)]) -> Container {
     let mounts = volumes.iter().map(|(volume, path)| VolumeMount {
         name: volume.name.clone(),
         mount_path: (*path).to_owned(),
         read_only: Some(*path != LOCAL),
         ..VolumeMount::default()
     });
-    Ok(Container {
+    Container {
         name: CONTAINER.to_owned(),
         image: Some(work.image.to_owned()),
         command: Some(vec![PROGRAM.to_owned()]),
-        env: Some(vec![EnvVar {
-            name: REQUEST.to_owned(),
-            value: Some(serde_json::to_string(work.request)?),
-            ..EnvVar::default()
-        }]),
+        env: Some(vec![request_variable(work.request.to_text())]),
         volume_mounts: Some(mounts.collect()),
         resources: Some(resources()),
         security_context: Some(SecurityContext {
@@ -133,7 +130,15 @@ fn container(
             ..SecurityContext::default()
         }),
         ..Container::default()
-    })
+    }
+}
+
+fn request_variable(text: String) -> EnvVar {
+    EnvVar {
+        name: REQUEST.to_owned(),
+        value: Some(text),
+        ..EnvVar::default()
+    }
 }
 
 /// At most 63 characters, of which the end tells one run and attempt from another.
@@ -151,15 +156,16 @@ fn object_labels(work: &Work<'_>) -> BTreeMap<String, String> {
     labels
 }
 
-/// Without those that select members, and without that of the operator's own pods.
 fn pod_labels(work: &Work<'_>) -> BTreeMap<String, String> {
-    let labels = [
-        (labels::NAME, labels::KEEPER),
-        (labels::KEEPER_OF, work.spec.cluster_name.as_str()),
-    ];
+    labels_of(&work.spec.cluster_name, work.spec)
+}
+
+/// Without those that select members, and without that of the operator's own pods.
+fn labels_of(cluster: &str, location: &EtcdBackupSpec) -> BTreeMap<String, String> {
+    let labels = [(labels::NAME, labels::KEEPER), (labels::KEEPER_OF, cluster)];
     let owned = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let mut owned = BTreeMap::from(owned);
-    let azure = work.spec.azure.as_ref();
+    let azure = location.azure.as_ref();
     if azure.is_some_and(|azure| azure.credentials_secret.is_none()) {
         // What brings the identity of the service account into a pod asks for it.
         owned.insert("azure.workload.identity/use".to_owned(), "true".to_owned());
@@ -182,8 +188,26 @@ fn resources() -> ResourceRequirements {
 
 /// Each with the directory at which it is mounted.
 fn volumes(work: &Work<'_>) -> Vec<(Volume, &'static str)> {
+    let mut volumes = store_volumes(work.spec);
+    if let Some(secret) = work.secret {
+        let volume = Volume {
+            name: "member".to_owned(),
+            secret: Some(SecretVolumeSource {
+                secret_name: Some(secret.to_owned()),
+                default_mode: Some(0o440),
+                ..SecretVolumeSource::default()
+            }),
+            ..Volume::default()
+        };
+        volumes.push((volume, MEMBER_TLS));
+    }
+    volumes
+}
+
+/// What the keeper needs for the store.
+fn store_volumes(spec: &EtcdBackupSpec) -> Vec<(Volume, &'static str)> {
     let mut volumes = Vec::new();
-    let secrets = store_secrets(work.spec);
+    let secrets = store_secrets(spec);
     if !secrets.is_empty() {
         let sources = secrets.into_iter().map(|name| VolumeProjection {
             secret: Some(SecretProjection {
@@ -202,20 +226,8 @@ fn volumes(work: &Work<'_>) -> Vec<(Volume, &'static str)> {
         };
         volumes.push((volume, STORE_SECRETS));
     }
-    if let Some(secret) = work.secret {
-        let volume = Volume {
-            name: "member".to_owned(),
-            secret: Some(SecretVolumeSource {
-                secret_name: Some(secret.to_owned()),
-                default_mode: Some(0o440),
-                ..SecretVolumeSource::default()
-            }),
-            ..Volume::default()
-        };
-        volumes.push((volume, MEMBER_TLS));
-    }
-    let local = work.spec.local.as_ref();
-    let local = local.filter(|_| work.spec.storage_type == StorageType::Local);
+    let local = spec.local.as_ref();
+    let local = local.filter(|_| spec.storage_type == StorageType::Local);
     if let Some(local) = local {
         let volume = Volume {
             name: "local".to_owned(),

@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use crate::{Owner, template_hash, tls};
 
 pub use etcd::named_object;
-pub(crate) use security::user;
+pub(crate) use security::{etcd_container, pod as pod_context, user};
 
 const AGENT_DIR: &str = "/agent";
 const AGENT: &str = "/agent/etcd-agent";

@@ -150,6 +150,8 @@ fn log(decision: &Decision, outcome: &Outcome) {
             | Step::ApplyObjects(_)
             | Step::RestoreTemplate(_)
             | Step::Latch(_)
+            | Step::Fetch(_)
+            | Step::EndFetch { .. }
             | Step::Grant { .. }
             | Step::AddLearner { .. }
             | Step::UpdatePeer { .. }
@@ -200,6 +202,8 @@ fn name(step: &Step) -> &'static str {
         Step::ApplyObjects(_) => "ApplyObjects",
         Step::RestoreTemplate(_) => "RestoreTemplate",
         Step::Latch(_) => "Latch",
+        Step::Fetch(_) => "Fetch",
+        Step::EndFetch { .. } => "EndFetch",
         Step::Grant { .. } => "Grant",
         Step::AddLearner { .. } => "AddLearner",
         Step::UpdatePeer { .. } => "UpdatePeer",

@@ -18,6 +18,7 @@ pub mod lease;
 pub mod metrics;
 pub mod probes;
 pub mod reach;
+pub mod restore;
 pub mod run;
 pub mod tasks;
 pub mod telemetry;

@@ -34,10 +34,12 @@ use crate::health::{Health, Scope};
 use crate::lanes::Lanes;
 use crate::lease::Election;
 use crate::metrics::Metrics;
+use crate::restore::Restores;
 use crate::waits::Waits;
 use crate::webhook::Keeper;
 use crate::{
-    backup, certificates, cluster, context, descriptors, dumps, probes, reach, telemetry, webhook,
+    backup, certificates, cluster, context, descriptors, dumps, probes, reach, restore, telemetry,
+    webhook,
 };
 
 /// Between two attempts to reach the API server at the start.
@@ -255,6 +257,7 @@ async fn control(
     let mut woken = Woken::default();
     let (backups, backup_events) = caches::watch_all(caches::scoped(client, namespace), scope);
     let (jobs, job_events) = backup::watch_jobs(caches::scoped(client, namespace), scope);
+    let (restores, restore_events) = caches::watch_all(caches::scoped(client, namespace), scope);
     let known = (clusters.clone(), backups, jobs.clone());
     let caches = watch(client, (namespace, scope), known, &mut woken);
     shared.metrics.watch(clusters.clone());
@@ -269,13 +272,19 @@ async fn control(
         .graceful_shutdown_on(stop.clone())
         .run(cluster::reconcile, cluster::on_error, Arc::clone(&context))
         .for_each(|_done| futures::future::ready(()));
+    let restores = Restores {
+        context: Arc::clone(&context),
+        store: restores,
+        rejected: Attempts::default(),
+    };
+    let bring = bring(restores, restore_events, stop.clone());
     let backups = Backups {
         context,
         jobs,
         places: Arc::clone(&shared.places),
     };
     let keep = keep(backups, (backup_events, job_events), stop);
-    let work = futures::future::join3(work, farewells, keep);
+    let work = futures::future::join4(work, farewells, keep, bring);
     tokio::select! {
         _done = work => {}
         () = sweeps => {}
@@ -340,6 +349,20 @@ async fn keep(
         .reconcile_on(owners)
         .graceful_shutdown_on(stop)
         .run(backup::reconcile, backup::on_error, Arc::new(backups))
+        .for_each(|_done| futures::future::ready(()))
+        .await;
+}
+
+/// The controller of the EtcdRestores. Those that are on their way look at their cluster every two seconds, which costs no
+/// request.
+async fn bring(
+    restores: Restores,
+    events: Triggers<restore::Guarded>,
+    stop: impl Future<Output = ()> + Send + Sync + 'static,
+) {
+    Controller::for_stream(events, restores.store.clone())
+        .graceful_shutdown_on(stop)
+        .run(restore::reconcile, restore::on_error, Arc::new(restores))
         .for_each(|_done| futures::future::ready(()))
         .await;
 }

@@ -18,8 +18,11 @@ use archive::work::{Answer, Done, Made, Request, Snapshot, Task};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+pub(crate) use due::hash;
 pub use intent::Intent;
+pub(crate) use intent::store as store_of;
 pub use source::{Cluster, Voter};
+pub(crate) use tell::sentence;
 
 /// What was seen of one EtcdBackup.
 #[derive(Clone, Debug)]
@@ -188,7 +191,7 @@ fn with_job(seen: &Seen, memory: BackupMemory, job: &Job) -> Next {
             "its Job did something else than a backup",
         ),
         JobState::Answered(Answer::Failed { cause, message }) => {
-            failed(seen, memory, job, &tell::sentence(*cause, message))
+            failed(seen, memory, job, &sentence(*cause, message))
         }
         JobState::Stuck(why) => {
             let why = format!("the pod of Job {} does not start: {why}", job.name);

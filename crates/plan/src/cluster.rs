@@ -22,6 +22,7 @@ mod recall;
 mod recover;
 mod remind;
 mod replace;
+mod restore;
 mod resume;
 pub(crate) mod rollout;
 mod rotation;
@@ -86,6 +87,9 @@ const RULES: &[Rule] = &[
     one_cluster,
     // Before `bootstrap`: data that was kept is taken over, and no cluster begins beside it.
     resume::decide,
+    // After `resume`: where volumes hold data, no backup is brought over it. Before `bootstrap`, which begins with what was
+    // brought.
+    restore::decide,
     // Before the members: until the cluster ID is recorded it always answers, so that all below may rest on that.
     bootstrap::decide,
     // Before the members, whose rules would take the silence of a single voter for a loss of quorum.

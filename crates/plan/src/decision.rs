@@ -7,7 +7,7 @@ use gate::Grant;
 use manifests::Shape;
 
 use crate::invariants::Violation;
-use crate::observed::{Alarm, AuthChange, Latched, Refreshed, Told};
+use crate::observed::{Alarm, AuthChange, Latched, Refreshed, RestoreWish, Told};
 use crate::why::Why;
 
 /// One step. Each has one small executor; there is nothing else the operator can do.
@@ -31,6 +31,15 @@ pub enum Step {
     RestoreTemplate(Shape),
     /// Record what is about to be done, or has been found out for good.
     Latch(Latched),
+    /// Create the Job that brings a backup to a volume.
+    Fetch(Box<Fetch>),
+    /// Delete a Job that brought a backup, or was to.
+    EndFetch {
+        /// Its name.
+        name: String,
+        /// Its UID.
+        uid: String,
+    },
     /// Let a pod through the gate.
     Grant {
         /// Ordinal of the pod.
@@ -268,6 +277,19 @@ impl Issue {
     }
 }
 
+/// A backup that is brought to a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// Ordinal of the claim.
+    pub ordinal: u32,
+    /// Its UID.
+    pub claim_uid: String,
+    /// How many attempts failed before.
+    pub attempt: i32,
+    /// Which backup.
+    pub wish: RestoreWish,
+}
+
 /// A step, the reason for it, and when to look again if nothing happens before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
@@ -306,6 +328,10 @@ pub const SETTLED: Duration = Duration::from_secs(10);
 pub const SOON: Duration = Duration::from_millis(100);
 /// Something may take a while.
 pub const LATER: Duration = Duration::from_secs(2);
+
+/// How far revisions are raised where a cluster goes on from older data, so that clients that watch notice that history
+/// was cut.
+pub(crate) const BUMP: u64 = 1_000_000_000;
 
 impl Decision {
     /// A step that changes something; look again at once.

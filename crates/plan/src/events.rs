@@ -9,7 +9,7 @@ use crate::observed::{
     what_is_lost,
 };
 use crate::status::Outcome;
-use crate::why::{Leave, Why};
+use crate::why::{Leave, Restore, Why};
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,7 @@ pub fn decide_events(
     let of_step = of_step(observed, &decision.step)
         .or_else(|| of_latch(decision))
         .or_else(|| of_rollout(observed, decision))
+        .or_else(|| of_restore(observed, decision))
         .or_else(|| of_vanished(decision));
     let of_step = of_step.filter(|_| *outcome == Outcome::Done);
     let of_phase = of_phase(observed, decision, phases);
@@ -78,6 +79,33 @@ fn of_latch(decision: &Decision) -> Option<Event> {
         reason: decision.reason(),
         message: decision.why.to_string(),
         warning: decision.reason() == Reason::Recovering,
+    })
+}
+
+/// How it goes with the backup that a cluster begins with.
+fn of_restore(observed: &Observed, decision: &Decision) -> Option<Event> {
+    let Step::Latch(next) = &decision.step else {
+        return None;
+    };
+    let restore = next.restore.as_ref()?;
+    let formed = observed.bringing().is_some() && next.cluster_id.is_some();
+    if let Some(fetched) = restore.fetched.as_ref().filter(|_| formed) {
+        let it = &fetched.restored;
+        let message = format!(
+            "the cluster has formed with backup {}, revision {}",
+            it.backup, it.revision
+        );
+        return Some(Event {
+            reason: Reason::ClusterRestored,
+            message,
+            warning: false,
+        });
+    }
+    let failed = matches!(decision.why, Why::Restore(Restore::Failed(_)));
+    failed.then(|| Event {
+        reason: decision.reason(),
+        message: decision.why.to_string(),
+        warning: true,
     })
 }
 
@@ -151,12 +179,14 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         ),
         Step::RotateAuthority(what) => (Reason::CertificatesIssued, what.describe().to_owned()),
         Step::ChangeAuth(change) => return of_auth(change),
+        Step::Fetch(fetch) => (Reason::Restoring, fetched(&name(&fetch.ordinal))),
         Step::Nothing
         | Step::Wait
         | Step::Refuse
         | Step::RemoveFinalizer
         | Step::ApplyObjects(_)
         | Step::RestoreTemplate(_)
+        | Step::EndFetch { .. }
         | Step::MoveLeader { .. }
         | Step::DeleteClaim { .. }
         | Step::StopPod { .. }
@@ -175,6 +205,10 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         message,
         warning: false,
     })
+}
+
+fn fetched(member: &str) -> String {
+    format!("a Job brings the backup that the cluster begins with to the volume of {member}")
 }
 
 fn prepared(minor: &impl std::fmt::Display) -> String {
@@ -215,6 +249,7 @@ fn granted(action: &gate::Action) -> &'static str {
         gate::Action::Join { .. } => "starts as a learner",
         gate::Action::Resume { .. } => "resumes on its retained data",
         gate::Action::Recover { .. } => "starts a new cluster from its data",
+        gate::Action::Restore { .. } => "bootstraps the cluster with the backup",
     }
 }
 

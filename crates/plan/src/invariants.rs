@@ -3,6 +3,7 @@
 //! sentences, not from the rules, so that a mistake has to be made twice.
 
 mod auth;
+mod begin;
 mod certificates;
 mod change;
 mod claims;
@@ -95,6 +96,11 @@ pub enum Violation {
     /// Invariant 13.
     #[error("invariant 13: the operator, or every client, could be locked out of etcd")]
     LockOut,
+    /// Invariant 14.
+    #[error(
+        "invariant 14: a cluster that is to begin with a backup would begin without it, or with something else"
+    )]
+    Restore,
     /// The memory would forget what it must keep.
     #[error("invariant 2: a recorded fact would change")]
     Forgets,
@@ -117,6 +123,8 @@ pub fn check(observed: &Observed, step: &Step) -> Result<(), Violation> {
         }
         Step::RestoreTemplate(shape) => change::check_restore(observed, shape.template),
         Step::Latch(new) => check_latch(observed, new),
+        Step::Fetch(fetch) => begin::check_fetch(observed, fetch),
+        Step::EndFetch { name, uid } => begin::check_end(observed, name, uid),
         Step::Grant {
             ordinal,
             pod_uid,
@@ -207,6 +215,7 @@ fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     change::check_lines(observed, new)?;
     change::check_resumed(observed, new)?;
     change::check_trial(observed, new)?;
+    begin::check_latch(observed, new)?;
     recover::check_latch(observed, new)?;
     if old.recovery.is_some() && new.recovery.is_none() {
         return Ok(());
@@ -263,16 +272,8 @@ fn check_grant(
     let latched = &observed.cluster.latched;
     match action {
         Action::Bootstrap { discard, .. } => {
-            let intent = latched
-                .bootstrap
-                .as_ref()
-                .ok_or(Violation::SecondBootstrap)?;
-            let claim = observed.claims.get(&ordinal).ok_or(Violation::Unknown)?;
-            let written = intent.pod_uid == pod.uid
-                && intent.nonce == report.nonce
-                && intent.claim_uid == claim.uid;
-            let first = latched.cluster_id.is_none() && !observed.objects.client_service;
-            ensure(written && first, Violation::SecondBootstrap)?;
+            begin::check_first(observed, (ordinal, pod), report)?;
+            begin::check_begins_empty(observed)?;
             ensure(
                 *discard == (report.state == State::Damaged),
                 Violation::LastCopy,
@@ -304,6 +305,12 @@ fn check_grant(
             cluster_id,
             ..
         } => recover::check_grant(observed, ordinal, pod, (token, member_id, cluster_id)),
+        Action::Restore {
+            directory, trailer, ..
+        } => {
+            begin::check_first(observed, (ordinal, pod), report)?;
+            begin::check_grant(observed, (ordinal, report), (directory, trailer))
+        }
     }
 }
 

@@ -14,6 +14,7 @@ pub mod decision;
 pub mod events;
 pub mod invariants;
 pub mod observed;
+pub mod restore;
 pub mod shape;
 pub mod status;
 pub mod target;

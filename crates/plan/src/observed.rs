@@ -11,6 +11,7 @@ mod failed;
 mod id;
 mod joining;
 mod leaving;
+mod list;
 mod memory;
 mod missing;
 mod node_binding;
@@ -20,6 +21,7 @@ mod pod;
 mod recorded;
 mod recreated;
 mod refused;
+mod restore;
 mod space;
 mod spare;
 mod stall;
@@ -33,6 +35,7 @@ mod upkeep;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::intent::InvalidSpec;
+use api::v1alpha1::memory::RestoreMemory;
 use api::v1alpha1::status::{
     BootstrapIntent, HangIntent, JoinIntent, KnownVoter, RecoveryIntent, RetireIntent,
 };
@@ -56,6 +59,7 @@ pub use id::{format_id, parse_id};
 pub use joining::Joining;
 pub use leaving::Leaving;
 pub(crate) use leaving::NO_MEMBER;
+pub use list::{Member, MemberList};
 pub(crate) use missing::Missing;
 pub use node_binding::{NodeBinding, NodeState};
 pub use objects::Objects;
@@ -64,6 +68,7 @@ pub(crate) use recorded::Recorded;
 pub use recreated::Recreated;
 pub(crate) use recreated::Restarts;
 pub use refused::{Answer, Attempt, Refusals, Refused, Wish};
+pub use restore::{FetchJob, Restore, RestoreWish};
 pub use space::{Alarm, AlarmKind, Hash, Space};
 pub(crate) use spare::MAX_LAG;
 pub use stall::{Stall, Vitals, Watch, Writes, doubts};
@@ -103,6 +108,8 @@ pub struct Observed {
     pub not_created: BTreeMap<u32, Timestamp>,
     /// What is known of backups.
     pub backups: Backups,
+    /// The backup that the cluster is to begin with.
+    pub restore: Restore,
     /// When the indexes of voters were last recorded, as far as is known.
     pub indexes_recorded: Option<Timestamp>,
 }
@@ -186,6 +193,8 @@ pub struct Latched {
     pub hung: Vec<HangIntent>,
     /// Hash of the template from which no pod could be created.
     pub called_off: Option<String>,
+    /// The backup that the cluster begins, or began, with.
+    pub restore: Option<Box<RestoreMemory>>,
     /// Users and roles that are the operator's to delete.
     pub made: Made,
 }
@@ -332,47 +341,6 @@ pub struct Etcd {
     pub auth: Auth,
 }
 
-/// A member list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MemberList {
-    /// The cluster.
-    pub cluster_id: u64,
-    /// Its members.
-    pub members: Vec<Member>,
-}
-
-/// A member as the others list it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Member {
-    /// Its ID.
-    pub id: u64,
-    /// Its name; empty until it has started once.
-    pub name: String,
-    /// Where the others reach it.
-    pub peer_urls: Vec<String>,
-    /// It does not vote.
-    pub learner: bool,
-}
-
-impl Member {
-    /// It has never started.
-    pub fn is_unstarted(&self) -> bool {
-        self.name.is_empty()
-    }
-}
-
-impl MemberList {
-    /// Members that vote.
-    pub fn voters(&self) -> impl Iterator<Item = &Member> {
-        self.members.iter().filter(|member| !member.learner)
-    }
-
-    /// Members that do not vote yet.
-    pub fn learners(&self) -> impl Iterator<Item = &Member> {
-        self.members.iter().filter(|member| member.learner)
-    }
-}
-
 /// How many of so many voters are a quorum.
 pub fn quorum(voters: usize) -> usize {
     voters / 2 + 1
@@ -494,6 +462,7 @@ fn granted_member(grant: &Grant) -> Option<u64> {
         gate::Action::Join { member_id, .. } => parse_id(member_id),
         gate::Action::Bootstrap { .. }
         | gate::Action::Resume { .. }
-        | gate::Action::Recover { .. } => None,
+        | gate::Action::Recover { .. }
+        | gate::Action::Restore { .. } => None,
     }
 }

@@ -144,7 +144,7 @@ fn is_being_tried(observed: &Observed) -> bool {
 /// As many pods as the spec asks for, and one for everything that already has a vote, or, while the member list is not
 /// known, data: a membership is started as it was stopped, and a member goes before its pod does.
 fn replicas(observed: &Observed, size: u32) -> u32 {
-    if size == 0 || observed.cluster.latched.ending {
+    if size == 0 || observed.cluster.latched.ending || observed.is_fetching() {
         return 0;
     }
     // The pod of a member that has left goes, so that its claim can; members leave from the top.

@@ -11,6 +11,7 @@ mod voters;
 
 use api::conditions::{ConditionType, Verdict};
 use api::v1alpha1::former::FormerMemory;
+use api::v1alpha1::restore::Restored;
 use api::v1alpha1::status::{AuthStatus, EtcdClusterStatus, Phase};
 use api::{Reason, conditions, labels, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -84,6 +85,18 @@ fn newest_backup(observed: &Observed, old: &EtcdClusterStatus) -> Option<Time> {
     newest.max(old.last_backup_time.clone())
 }
 
+/// Once the cluster has formed. Where the memory was wiped, what was told before stands.
+fn restored(observed: &Observed, decision: &Decision, old: &EtcdClusterStatus) -> Option<Restored> {
+    let latched = match &decision.step {
+        Step::Latch(next) => next,
+        _other => &observed.cluster.latched,
+    };
+    latched.cluster_id?;
+    let fetched = latched.restore.as_ref().and_then(|it| it.fetched.as_ref());
+    let restored = fetched.map(|fetched| fetched.restored.clone());
+    restored.or_else(|| old.restored.clone())
+}
+
 /// Puts the memory of the object with this UID into its status, in the place of what the release before wrote, and leaves
 /// the rest of it alone.
 pub fn with_latched(old: &EtcdClusterStatus, uid: &str, latched: &Latched) -> EtcdClusterStatus {
@@ -123,6 +136,7 @@ pub fn decide_status(
         certificates: certificates::decide(observed),
         auth: auth(observed, old),
         last_backup_time: newest_backup(observed, old),
+        restored: restored(observed, decision, old),
         version: members::lowest_version(observed).or_else(|| old.version.clone()),
         observed_generation: Some(cluster.generation),
         ..with_latched(old, &cluster.uid, &done(observed, decision, outcome))
@@ -227,6 +241,7 @@ fn decide_phase(observed: &Observed, decision: &Decision, status: &EtcdClusterSt
         }
         (_, Reason::Stopping) => Phase::Scaling,
         (Step::Refuse, _) => Phase::Failed,
+        (_, Reason::Restoring | Reason::RestoreBlocked) => Phase::Restoring,
         (_, Reason::Paused | Reason::Adopting) => old.unwrap_or(Phase::Creating),
         (_, Reason::EtcdUnreachable | Reason::QuorumLost) if !beginning => {
             dark(observed, status).unwrap_or(Phase::Failed)

@@ -13,6 +13,7 @@ mod quorum;
 mod recovery;
 mod release;
 mod repair;
+mod restore;
 mod resume;
 mod revive;
 mod rollout;
@@ -36,6 +37,7 @@ pub use quorum::{Command, Quorum, Voters};
 pub use recovery::{GiveUp, Recovery, Survivor};
 pub use release::{Formats, Late, Release};
 pub use repair::{Away, Repair};
+pub use restore::Restore;
 pub use resume::{Found, Resume, Unreadable};
 pub use revive::Revive;
 pub use rollout::{Next, Progress, Rollout, Trial, Tried, Unlisted};
@@ -87,6 +89,8 @@ groups! {
     Stop,
     /// The first member.
     Bootstrap,
+    /// A backup that the cluster begins with.
+    Restore,
     /// Data and members that were there before.
     Resume,
     /// A member that joins.

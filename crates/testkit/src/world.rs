@@ -6,6 +6,7 @@ pub mod act;
 mod adopt;
 pub mod astray;
 pub mod auth;
+pub mod backup;
 pub(crate) mod canon;
 mod etcd;
 mod hang;
@@ -115,6 +116,8 @@ pub struct World {
     pub rejects: BTreeMap<(&'static str, Option<u32>), refuse::Ends>,
     /// What people do about users and roles.
     pub people: auth::People,
+    /// The backup that the cluster is to begin with.
+    pub backup: backup::Backup,
     hung_in: BTreeMap<u64, String>,
     untried_for: u32,
     restarted: BTreeSet<u32>,
@@ -258,6 +261,8 @@ pub struct Volume {
     pub stalled: bool,
     /// GiB without which etcd ends, and a recovery fails: the disk is full.
     pub needs: u64,
+    /// A backup that was brought to it.
+    pub brought: Option<backup::Brought>,
 }
 
 /// etcd's data: whose it is, and how long its log is. Logs of one cluster are prefixes of each other.
@@ -362,6 +367,8 @@ pub struct Cluster {
     pub accounts: Accounts,
     /// It lost its quorum, and another cluster continues in its place.
     pub given_up: bool,
+    /// ID of the backup that it began with.
+    pub restored: Option<String>,
 }
 
 impl Object {
@@ -432,6 +439,7 @@ impl World {
             refuses: BTreeMap::new(),
             rejects: BTreeMap::new(),
             people: auth::People::default(),
+            backup: backup::Backup::default(),
             hung_in: BTreeMap::new(),
             untried_for: 0,
             restarted: BTreeSet::new(),
@@ -457,6 +465,7 @@ impl World {
         self.count_restarted();
         self.count_untried();
         self.run_resizer();
+        self.run_job();
         self.run_space();
         self.run_client();
     }

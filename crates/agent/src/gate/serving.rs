@@ -1,5 +1,5 @@
-//! What goes on while the ports are served: receiving the leader's data, and a recovery. Both run beside the server and
-//! tell it how far they are.
+//! What goes on while the ports are served: receiving the leader's data, and a recovery or a restore. They run beside the
+//! server and tell it how far they are.
 
 use std::{
     sync::{Arc, mpsc},
@@ -71,7 +71,7 @@ fn render_received(args: &Gate, report: &Report) -> Result<Arc<Answers>> {
     })
 }
 
-/// Recovers while the wait goes on being served: a caller is told how far it is. What to tell
+/// Makes another cluster while the wait goes on being served: a caller is told how far it is. What to tell
 /// afterwards, should it wait again.
 pub(super) fn recover_serving(
     args: &Gate,
@@ -79,6 +79,8 @@ pub(super) fn recover_serving(
     held: &Held,
     stop: &Stop,
 ) -> Result<Option<Failed>> {
+    let doing = recovery.origin.doing();
+    let by = recovery.origin.noun();
     let (tell, told) = mpsc::channel();
     let done = thread::scope(|scope| {
         let worker = scope.spawn(move || {
@@ -92,7 +94,7 @@ pub(super) fn recover_serving(
         let mut answers = render(&held.report)?;
         while !worker.is_finished() {
             if let Some(what) = told.try_iter().last() {
-                answers = render_with(&held.report, &format!("recovering: {what}"))?;
+                answers = render_with(&held.report, &format!("{doing}: {what}"))?;
             }
             held.server.serve(&answers);
             thread::sleep(TICK);
@@ -101,11 +103,12 @@ pub(super) fn recover_serving(
     })?;
     match done {
         Ok(Ok(())) => {
-            log(Level::Info, "recovered", &json!({}));
+            log(Level::Info, "another cluster was made", &json!({"by": by}));
             Ok(None)
         }
         Ok(Err(Failure::Kept(why))) => {
-            log(Level::Warn, "the recovery failed", &json!({"error": why}));
+            let fields = json!({"by": by, "error": why});
+            log(Level::Warn, "no other cluster was made", &fields);
             let since = SystemTime::now().duration_since(UNIX_EPOCH);
             let time = since
                 .ok()
@@ -118,7 +121,7 @@ pub(super) fn recover_serving(
         Ok(Err(Failure::Swap(fault))) => Err(fault),
         Err(_) => Err(Fault {
             exit: Exit::Machine,
-            message: "the recovery broke off".into(),
+            message: format!("the {by} broke off"),
         }),
     }
 }

@@ -13,7 +13,7 @@ pub(crate) const STATES: [State; 7] = [
     State::RolledBack,
 ];
 
-fn grant(action: Action) -> Grant {
+pub(super) fn grant(action: Action) -> Grant {
     Grant {
         nonce: "n".into(),
         cluster_uid: UID.into(),
@@ -64,7 +64,7 @@ fn started(permitted: Permitted) -> Permit {
     }
 }
 
-fn wait(state: State) -> Wait<'static> {
+pub(super) fn wait(state: State) -> Wait<'static> {
     let head = match state {
         State::Empty | State::Damaged => None,
         State::OtherObject
@@ -276,8 +276,9 @@ fn a_recovery_is_for_this_data_and_for_an_incarnation_it_has_not_seen() {
         transport: None,
     };
     let expected = Recovery {
+        origin: Origin::Data,
         identity,
-        old: fenced.head.unwrap(),
+        old: fenced.head,
         token: "uid-1-2".into(),
         initial_cluster: "c-0=http://c-0:2380".into(),
         bump_revision: 1_000_000,

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A new log is preallocated at this size, and restored data has one.
-const NEW_LOG: u64 = 64 << 20;
+pub(super) const NEW_LOG: u64 = 64 << 20;
 
 /// What a recovery needs beside the data, at most: the copy and the restored database at the same time,
 /// or the copy with its log, whichever is more. A file system that shares blocks needs less.

@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::json;
 
+use super::brought;
 use crate::{
     Result,
     outcome::{Exit, Fault},
@@ -79,15 +80,32 @@ type SwapStep = fn(&Path, &Path) -> io::Result<()>;
 ///
 /// Invariant: between any two of them the old data lies whole in `data/` or in `aside-<nonce>/`, the new
 /// data whole in `recover-<nonce>/data/` or in `data/`, and the identity file in `recover-<nonce>/` says
-/// that the rest is to be done (`a_crash_during_a_swap_loses_neither_the_old_nor_the_new_data`).
-const SWAP: [SwapStep; 5] = [
-    |volume, directory| move_once(directory, &volume.join("data"), &aside(volume, directory)),
-    // It was written for the old data.
+/// that the rest is to be done (`a_crash_during_a_swap_loses_neither_the_old_nor_the_new_data`). A snapshot that the new data
+/// was made of goes after that data has its place and before the identity file does
+/// (`a_crash_during_the_swap_of_a_restore_leaves_the_snapshot_until_its_data_has_its_place`).
+const SWAP: [SwapStep; 6] = [
     |volume, directory| {
-        let kept = aside(volume, directory).join("identity.json");
+        let data = volume.join("data");
+        // An empty directory is nothing to set aside; whatever cannot be removed is moved.
+        if fs::exists(directory.join("data"))? {
+            drop(fs::remove_dir(&data));
+        }
+        move_once(directory, &data, &aside(volume, directory))
+    },
+    // It was written for the old data. Where there was none, the new file replaces it.
+    |volume, directory| {
+        let aside = aside(volume, directory);
+        if !fs::exists(&aside)? {
+            return Ok(());
+        }
+        let kept = aside.join("identity.json");
         move_once(directory, &volume.join("identity.json"), &kept)
     },
     |volume, directory| move_once(directory, &directory.join("data"), &volume.join("data")),
+    |volume, directory| {
+        brought::clear(volume, directory);
+        Ok(())
+    },
     |volume, directory| {
         let identity = directory.join("identity.json");
         if fs::exists(&identity)? {

@@ -11,11 +11,11 @@ use std::{
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::Outside;
+use super::{Outside, words};
 use crate::{
     args::Gate,
     child::{Tool, free_port},
-    permit::Recovery,
+    permit::{Origin, Recovery},
     probe,
     telemetry::{Level, log},
 };
@@ -48,7 +48,7 @@ pub(crate) fn find_etcdutl(etcd: &Path) -> Result<PathBuf, String> {
     }
     let path = path.display();
     Err(format!(
-        "{path} is missing, and a recovery needs the etcdutl of the image"
+        "{path} is missing, and a recovery or restore needs the etcdutl of the image"
     ))
 }
 
@@ -118,6 +118,7 @@ impl<'a> Tools<'a> {
         recovery: &Recovery,
     ) -> Result<(), String> {
         let Recovery {
+            origin,
             identity: _,
             old: _,
             token,
@@ -131,8 +132,14 @@ impl<'a> Tools<'a> {
         }
         let mut command = Command::new(&self.etcdutl);
         command.args(["snapshot", "restore"]).arg(database);
-        // The hash is that of a snapshot in transit; this one is a database that was closed.
-        command.arg("--skip-hash-check");
+        let skip_hash_check = match origin {
+            // The hash is that of a snapshot in transit; this one is a database that was closed.
+            Origin::Data => true,
+            Origin::Snapshot(snapshot) => snapshot.skip_hash_check,
+        };
+        if skip_hash_check {
+            command.arg("--skip-hash-check");
+        }
         command.arg(format!("--data-dir={}", data.display()));
         command.arg(format!("--name={name}"));
         command.arg(format!("--initial-cluster={initial_cluster}"));
@@ -142,14 +149,16 @@ impl<'a> Tools<'a> {
             command.arg(format!("--bump-revision={bump_revision}"));
             command.arg("--mark-compacted");
         }
+        let words = words::listen(&mut command)?;
         let mut etcdutl = spawn("etcdutl", command)?;
         let status = self.await_some("etcdutl to restore", PATIENCE, || etcdutl.ended())?;
         if status.success() {
             return Ok(());
         }
-        Err(format!(
-            "etcdutl failed: {status}; the container's log says why"
-        ))
+        Err(match words.last() {
+            Some(words) => format!("etcdutl failed: {status}: {words}"),
+            None => format!("etcdutl failed: {status}; the container's log says why"),
+        })
     }
 
     /// Asks until there is an answer.

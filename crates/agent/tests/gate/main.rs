@@ -1,5 +1,5 @@
 //! The agent as a process: with a shell in etcd's place (`alone`, `ends`, `secure`), and with real etcd binaries of every
-//! supported minor (`real`, `damage`, `adoption`, `back`, `removed`, `fence`, `floor`, `recovery`, `receive`, `crash`, `locked`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
+//! supported minor (`real`, `damage`, `adoption`, `back`, `removed`, `fence`, `floor`, `recovery`, `restore`, `receive`, `crash`, `locked`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
 //! MUST use loopback and `free_port` only; MUST NOT sleep where a condition can be awaited.
 
 #[cfg(test)]
@@ -30,6 +30,8 @@ mod receive;
 mod recovery;
 #[cfg(test)]
 mod removed;
+#[cfg(test)]
+mod restore;
 #[cfg(test)]
 mod secure;
 #[cfg(test)]

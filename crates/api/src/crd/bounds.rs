@@ -118,6 +118,9 @@ const TEXTS: &[&[&str]] = &[
         "cidr",
     ],
     &["spec", "security", "tls", "cipherSuites", "*"],
+    &["spec", "bootstrap", "restore", "backupName"],
+    &["spec", "bootstrap", "restore", "backup"],
+    &["spec", "bootstrap", "restore", "identitySecret"],
 ];
 
 /// An empty text would not be nothing.
@@ -151,6 +154,9 @@ const SAID: &[&[&str]] = &[
         "issuerRef",
         "group",
     ],
+    &["spec", "bootstrap", "restore", "backupName"],
+    &["spec", "bootstrap", "restore", "backup"],
+    &["spec", "bootstrap", "restore", "identitySecret"],
 ];
 
 const NAMES: &[&[&str]] = &[
@@ -240,6 +246,41 @@ pub(super) const BACKUP_TEXTS: &[(&[&str], u64)] = &[
     (&["spec", "local", "path"], 512),
     (&["spec", "retentionPolicy", "maxAge"], 16),
     (&["spec", "encryption", "recipients", "*"], 100),
+];
+
+/// Texts of a place where backups are.
+pub(super) const LOCATION_TEXTS: &[(&[&str], u64)] = &[
+    (&["clusterName"], NAME),
+    (&["clusterNamespace"], NAME),
+    (&["clusterID"], 16),
+    (&["serviceAccountName"], NAME),
+    (&["s3", "bucket"], NAME),
+    (&["s3", "region"], 64),
+    (&["s3", "endpoint"], 512),
+    (&["s3", "accessKeySecret"], NAME),
+    (&["s3", "secretKeySecret"], NAME),
+    (&["s3", "caSecret"], NAME),
+    (&["s3", "path"], 512),
+    (&["gcs", "bucket"], NAME),
+    (&["gcs", "path"], 512),
+    (&["gcs", "credentialsSecret"], NAME),
+    (&["azure", "account"], NAME),
+    (&["azure", "container"], NAME),
+    (&["azure", "path"], 512),
+    (&["azure", "credentialsSecret"], NAME),
+    (&["local", "claimName"], NAME),
+    (&["local", "path"], 512),
+];
+
+/// Texts of an `EtcdRestore`.
+pub(super) const RESTORE_TEXTS: &[(&[&str], u64)] = &[
+    (&["spec", "backupName"], NAME),
+    (&["spec", "backupNamespace"], NAME),
+    (&["spec", "backup"], 128),
+    (&["spec", "clusterName"], NAME),
+    (&["spec", "identitySecret"], NAME),
+    (&["spec", "dataDir"], 512),
+    (&["spec", "walDir"], 512),
 ];
 
 /// Numbers of an `EtcdBackup` that are not negative.

@@ -17,6 +17,7 @@ use crate::v1alpha1::access::Access;
 use crate::v1alpha1::etcd::Etcd;
 use crate::v1alpha1::maintenance::Maintenance;
 use crate::v1alpha1::pod::PodSettings;
+use crate::v1alpha1::restore::Bootstrap;
 pub use crate::v1alpha1::security::{PlaintextClients, Security, Tls, TlsVersion};
 pub use crate::v1alpha1::status::EtcdClusterStatus;
 pub use crate::v1alpha1::storage::{
@@ -112,6 +113,10 @@ pub struct EtcdClusterSpec {
     /// Defragmentation and compaction by the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<Maintenance>,
+    /// What the cluster begins with; empty when absent. Cannot be changed once the cluster has formed; it may be left out
+    /// then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap: Option<Bootstrap>,
 }
 
 /// Tag, digest, flavour and pull policy of the image.

@@ -99,6 +99,7 @@ impl FormerMemory {
     pub(super) fn to_memory(&self, cluster_id: Option<&str>) -> Memory {
         let proven = self.proven.as_ref();
         Memory {
+            restore: None,
             accounts: super::memory::MadeAccounts::default(),
             object_uid: self.object_uid.clone().unwrap_or_default(),
             lineage: LineageMemory {

@@ -3,11 +3,13 @@
 
 use std::borrow::Cow;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::transport::Transport;
 
+use super::restore::Restored;
 use super::status::{
     BootstrapIntent, EtcdClusterStatus, HangIntent, JoinIntent, KnownLearner, KnownVoter,
     RecoveryIntent, RetireIntent,
@@ -41,6 +43,10 @@ pub struct Memory {
     /// from the members themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub voters: Vec<KnownVoter>,
+    /// The backup that the cluster begins with, while it is brought and afterwards. Without it, it is brought once more, unless
+    /// the cluster has formed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<Box<RestoreMemory>>,
     /// Users and roles of etcd that are the operator's to delete once they are declared no more; written before they are
     /// made. Restored from the EtcdUsers and EtcdRoles that there are; what was deleted meanwhile is left alone.
     #[serde(default, skip_serializing_if = "MadeAccounts::is_empty")]
@@ -84,6 +90,47 @@ pub struct LineageMemory {
     /// claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switches: Option<i64>,
+}
+
+/// A backup that is brought to the volume of the first member.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoreMemory {
+    /// Hash of what was asked for. Something else that is asked for begins again.
+    pub wish: String,
+    /// The member that begins with it; recorded before any pod is stopped for it.
+    pub member: String,
+    /// UID of its claim.
+    #[serde(rename = "claimUID")]
+    pub claim_uid: String,
+    /// How many attempts failed.
+    #[serde(default)]
+    pub attempt: i32,
+    /// When the last one failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_at: Option<Time>,
+    /// What it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// What lies on the volume, once it was brought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetched: Option<FetchedMemory>,
+}
+
+/// A backup that lies on the volume of the first member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FetchedMemory {
+    /// What it is.
+    #[serde(flatten)]
+    pub restored: Restored,
+    /// The hash at the end of the file, hexadecimal: nothing else is taken for it.
+    pub trailer: String,
+    /// Release of etcd that it is from.
+    pub etcd_version: String,
+    /// Authentication was on in it; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<bool>,
 }
 
 /// What members are disturbed for.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::former::FormerMemory;
 use super::memory::Memory;
+use super::restore::Restored;
 
 /// What the cluster is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +51,9 @@ pub struct EtcdClusterStatus {
     /// When the newest backup of this cluster was complete, by the EtcdBackups of its namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_backup_time: Option<Time>,
+    /// The backup that the cluster began with, where it did not begin empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<Restored>,
     /// When this status last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Time>,
@@ -130,7 +134,7 @@ pub enum Phase {
     Stopped,
     /// Quorum is being recovered.
     Recovering,
-    /// Data is being restored from a backup. Not used by this release.
+    /// The cluster begins with a backup, which is being brought.
     Restoring,
 }
 

@@ -37,7 +37,7 @@ fn restricted(spec: &Value) -> Value {
 }
 
 /// An S3 server with one bucket, which is a directory.
-fn s3() -> String {
+pub(crate) fn s3() -> String {
     let key = |name: &str, key: &str| json!({"name": name, "valueFrom": {"secretKeyRef": {"name": "s3-credentials", "key": key}}});
     let spec = restricted(&json!({
         "initContainers": [{
@@ -65,7 +65,7 @@ fn credentials(secret: &str) -> Value {
            "stringData": {"access-key": "keeper", "secret-key": secret}})
 }
 
-fn backup(name: &str, spec: &Value) -> String {
+pub(crate) fn backup(name: &str, spec: &Value) -> String {
     let mut whole = json!({"clusterName": "c"});
     if let (Some(whole), Some(spec)) = (whole.as_object_mut(), spec.as_object()) {
         whole.extend(spec.clone());
@@ -75,7 +75,7 @@ fn backup(name: &str, spec: &Value) -> String {
     .to_string()
 }
 
-fn into_s3(namespace: &str) -> Value {
+pub(crate) fn into_s3(namespace: &str) -> Value {
     json!({"bucket": BUCKET, "path": "etcd-backups/", "allowHTTP": true,
            "endpoint": format!("http://s3.{namespace}.svc:7070"),
            "accessKeySecret": "s3-credentials", "secretKeySecret": "s3-credentials"})
@@ -87,7 +87,7 @@ async fn status(stage: &Stage, name: &str) -> Result<EtcdBackupStatus> {
 }
 
 /// Waits for a number of backups in the store, and for nothing under way.
-async fn completed(
+pub(crate) async fn completed(
     stage: &Stage,
     name: &str,
     phase: BackupPhase,

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{
     Capabilities, PodSecurityContext, SeccompProfile, SecurityContext,
 };
 
-pub(super) fn pod(intent: &ClusterIntent) -> PodSecurityContext {
+pub(crate) fn pod(intent: &ClusterIntent) -> PodSecurityContext {
     let user = intent.image.flavour.layout().user;
     let mut context = PodSecurityContext {
         run_as_non_root: Some(true),
@@ -39,7 +39,7 @@ pub(super) fn container() -> SecurityContext {
     }
 }
 
-pub(super) fn etcd_container(intent: &ClusterIntent) -> SecurityContext {
+pub(crate) fn etcd_container(intent: &ClusterIntent) -> SecurityContext {
     let mut context = container();
     if let Some(theirs) = &intent.pod.settings.container_security_context {
         context.merge_from(theirs.clone());

@@ -16,8 +16,8 @@ use super::{Error, run_of};
 /// A pod that has not started by then is given up: its spec may be corrected by now, and it keeps others waiting.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 
-/// The oldest Job of an EtcdBackup.
-pub(super) fn of(jobs: &Store<Job>, namespace: &str, uid: &str) -> Option<std::sync::Arc<Job>> {
+/// The oldest Job of the object with this UID.
+pub(crate) fn of(jobs: &Store<Job>, namespace: &str, uid: &str) -> Option<std::sync::Arc<Job>> {
     let owned = |job: &Job| {
         let owners = job.metadata.owner_references.iter().flatten();
         let mut owners = owners.map(|owner| owner.uid.as_str());
@@ -42,18 +42,21 @@ pub(super) async fn see(job: &Job, client: &Client) -> Result<Option<rules::Job>
     let Some(run) = run_of(job) else {
         return Ok(None);
     };
-    let state = if job.metadata.deletion_timestamp.is_some() {
-        JobState::Leaving
-    } else {
-        let pod = find_pod(job, client).await?;
-        state(job, pod.as_ref(), crate::clock::now())
-    };
     Ok(Some(rules::Job {
         name: job.name_any(),
         uid: job.uid().unwrap_or_default(),
         run,
-        state,
+        state: state_of(job, client).await?,
     }))
+}
+
+/// How far it is.
+pub(crate) async fn state_of(job: &Job, client: &Client) -> Result<JobState, Error> {
+    if job.metadata.deletion_timestamp.is_some() {
+        return Ok(JobState::Leaving);
+    }
+    let pod = find_pod(job, client).await?;
+    Ok(state(job, pod.as_ref(), crate::clock::now()))
 }
 
 async fn find_pod(job: &Job, client: &Client) -> Result<Option<Pod>, Error> {

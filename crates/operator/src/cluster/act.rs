@@ -5,6 +5,7 @@ mod auth;
 mod certificates;
 mod debug;
 mod delete;
+mod fetch;
 mod grant;
 mod latch;
 mod maintain;
@@ -56,6 +57,9 @@ async fn carry_out(
         Step::ApplyObjects(shape) => apply::apply(cluster, observed, shape, ctx).await,
         Step::RestoreTemplate(shape) => restore::restore(cluster, observed, shape, ctx).await,
         Step::Latch(latched) => latch::latch(cluster, observed, decision, latched, ctx).await,
+        Step::Fetch(_) | Step::EndFetch { .. } => {
+            fetch::fetch(cluster, observed, &decision.step, ctx).await
+        }
         Step::Grant {
             ordinal,
             pod_uid,
@@ -88,11 +92,9 @@ async fn carry_out(
             uid,
             members,
         } => grant::tell_removed(cluster, *ordinal, uid, members, ctx).await,
-        Step::Compact { revision } => maintain::compact(observed, *revision, cluster, ctx).await,
-        Step::Defragment { id, ordinal } => {
-            maintain::defragment(observed, (*id, *ordinal), cluster, ctx).await
+        Step::Compact { .. } | Step::Defragment { .. } | Step::Disarm { .. } => {
+            maintain::maintain(observed, &decision.step, cluster, ctx).await
         }
-        Step::Disarm { alarm } => maintain::disarm(observed, *alarm, cluster, ctx).await,
         Step::IssueCertificates(what) => certificates::issue(cluster, observed, *what, ctx).await,
         Step::RequestCertificate => request::request(cluster, observed, ctx).await,
         Step::RotateAuthority(what) => rotation::rotate(cluster, observed, *what, ctx).await,

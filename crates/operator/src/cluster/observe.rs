@@ -14,6 +14,7 @@ mod members;
 mod node_bindings;
 pub(crate) mod objects;
 mod problem;
+mod restore;
 mod stalls;
 pub(crate) mod template;
 mod upkeep;
@@ -25,7 +26,7 @@ use api::intent::InvalidSpec;
 use api::{ClusterIntent, EtcdCluster, EtcdClusterStatus, labels};
 use kube::ResourceExt;
 use plan::Observed;
-use plan::observed::{Certificates, Cluster, Etcd, parse_id};
+use plan::observed::{Certificates, Cluster, Etcd, Restore, parse_id};
 use plan::status;
 use plan::target::{decide_target, keep_in_force};
 
@@ -93,6 +94,7 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
         recreated: BTreeMap::new(),
         not_created: BTreeMap::new(),
         backups: backups::look(cluster, ctx),
+        restore: Restore::default(),
         indexes_recorded: None,
     };
     observed.recall();
@@ -103,6 +105,8 @@ pub async fn observe(cluster: &EtcdCluster, ctx: &Context) -> Result<Observed, E
 /// Everything that the caches alone do not tell.
 async fn ask(observed: &mut Observed, cluster: &EtcdCluster, ctx: &Context) -> Result<(), Error> {
     certificates::look(observed, cluster, ctx).await;
+    // Hardly any cluster has one: it is not on the stack of every look.
+    Box::pin(restore::look(observed, cluster, ctx)).await;
     upkeep::look(observed, ctx);
     let budget = Budget::begin();
     members::look(observed, cluster, ctx, &budget).await;

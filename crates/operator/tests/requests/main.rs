@@ -13,12 +13,14 @@ mod backups;
 mod calm;
 mod cert_manager;
 mod certificates;
+mod fetch;
 mod former;
 mod lease;
 mod members;
 mod node_bindings;
 mod objects;
 mod restore;
+mod restores;
 mod sources;
 mod upkeep;
 
@@ -240,6 +242,7 @@ fn observed() -> Observed {
         recreated: BTreeMap::new(),
         not_created: BTreeMap::new(),
         backups: plan::observed::Backups::default(),
+        restore: plan::observed::Restore::default(),
         indexes_recorded: None,
     }
 }

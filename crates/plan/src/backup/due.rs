@@ -125,7 +125,7 @@ fn short(uid: &str) -> String {
 }
 
 /// FNV-1a: the same on every machine and in every release.
-fn hash(text: &str) -> u64 {
+pub(crate) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -48,7 +48,8 @@ impl Intent {
     }
 }
 
-fn store(spec: &EtcdBackupSpec) -> Result<Store, String> {
+/// Where backups of this spec are.
+pub(crate) fn store(spec: &EtcdBackupSpec) -> Result<Store, String> {
     let missing = |block: &str, kind: &str| {
         format!("spec.{block} is missing, which says where backups of storageType {kind} go")
     };

@@ -180,7 +180,7 @@ pub(super) fn fails(seen: &Seen, memory: BackupMemory, message: String) -> Next 
 }
 
 /// What a keeper that failed said.
-pub(super) fn sentence(cause: Cause, why: &str) -> String {
+pub(crate) fn sentence(cause: Cause, why: &str) -> String {
     match cause {
         Cause::Store => format!("the store: {why}"),
         Cause::Member => format!("the member that was read: {why}"),

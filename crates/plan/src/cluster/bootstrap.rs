@@ -7,6 +7,7 @@ use gate::{Action, Grant, Report, State};
 
 use crate::cluster::answers::requeue_by_pod_age;
 use crate::cluster::join::joins;
+use crate::decision::BUMP;
 use crate::decision::{Decision, LATER, SOON, Step};
 use crate::observed::{Latched, Observed, Pod, Process, Proven};
 use crate::why::Bootstrap;
@@ -106,7 +107,8 @@ fn candidate(observed: &Observed) -> Option<BootstrapIntent> {
     observed.pods.iter().find_map(|(ordinal, pod)| {
         let report = observed
             .needs_new_member(*ordinal)
-            .filter(|_| !pod.terminating && observed.can_be_found(pod))?;
+            .filter(|_| !pod.terminating && observed.can_be_found(pod))
+            .filter(|_| begins_with(observed, *ordinal))?;
         let claim = observed
             .claims
             .get(ordinal)
@@ -118,6 +120,16 @@ fn candidate(observed: &Observed) -> Option<BootstrapIntent> {
             nonce: report.nonce.clone(),
         })
     })
+}
+
+/// Where a backup was brought, the member bootstraps on whose volume it lies.
+fn begins_with(observed: &Observed, ordinal: u32) -> bool {
+    match observed.bringing() {
+        Some(restore) => observed
+            .seed(restore)
+            .is_some_and(|(seed, _)| seed == ordinal),
+        None => !observed.begins_with_backup(),
+    }
 }
 
 fn pursue(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision> {
@@ -164,20 +176,45 @@ fn start_over(observed: &Observed, intent: &BootstrapIntent) -> Option<Decision>
 }
 
 fn bootstrap_grant(observed: &Observed, ordinal: u32, report: &Report) -> Grant {
+    let token = observed.token();
+    let name = observed.member_name(ordinal);
+    let initial_cluster = format!("{name}={}", observed.peer_url(ordinal));
+    let brought = observed.bringing();
+    let action = match brought.and_then(|it| Some((it, it.fetched.as_ref()?))) {
+        Some((restore, fetched)) => Action::Restore {
+            token,
+            initial_cluster,
+            directory: gate::restore_directory(&restore.wish),
+            trailer: fetched.trailer.clone(),
+            skip_hash_check: skips_hash_check(observed),
+            bump_revision: bump(observed),
+        },
+        None => Action::Bootstrap {
+            token,
+            initial_cluster,
+            discard: report.state == State::Damaged,
+        },
+    };
     Grant {
         nonce: report.nonce.clone(),
         cluster_uid: observed.cluster.uid.clone(),
         incarnation: observed.cluster.latched.incarnation,
-        action: Action::Bootstrap {
-            token: observed.token(),
-            initial_cluster: format!(
-                "{}={}",
-                observed.member_name(ordinal),
-                observed.peer_url(ordinal)
-            ),
-            discard: report.state == State::Damaged,
-        },
+        action,
     }
+}
+
+/// Clients that watched the cluster that was backed up notice that history was cut. The tools of older releases cannot.
+fn bump(observed: &Observed) -> u64 {
+    let target = observed.cluster.target.as_ref();
+    let version = target.map(|target| target.intent.version);
+    let can = version.is_none_or(|version| version.minor > 5 || version.patch >= 10);
+    if can { BUMP } else { 0 }
+}
+
+fn skips_hash_check(observed: &Observed) -> bool {
+    let intent = observed.cluster.intent.as_ref().ok();
+    let restore = intent.and_then(|intent| intent.restore.as_ref());
+    restore.is_some_and(|restore| restore.skip_hash_check == Some(true))
 }
 
 fn wait_for_pods(observed: &Observed) -> Decision {

@@ -15,7 +15,7 @@ use gate::{Action, Data, Grant, Report, State};
 use manifests::Kind;
 
 use crate::cluster::answers::{requeue_by_pod_age, starting};
-use crate::decision::{Decision, LATER, SOON, Step};
+use crate::decision::{BUMP, Decision, LATER, SOON, Step};
 use crate::observed::{
     Doing, Latched, NodeState, Observed, Pod, Process, Serving, format_id, parse_id,
 };
@@ -28,8 +28,6 @@ use excuse::{excused, is_excused, is_homeless};
 
 /// Seconds for which a cluster must have been dark before the operator goes on by itself.
 const SUSTAINED: i64 = 60;
-/// How far revisions are raised, so that clients that watch notice that history was cut.
-pub(crate) const BUMP: u64 = 1_000_000_000;
 
 /// Whether the members can be asked for more than what each of them does. While quorum is being recovered the old cluster
 /// has none that could answer, and the next one is known by the survivor: no look waits in vain.

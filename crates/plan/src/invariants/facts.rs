@@ -155,7 +155,10 @@ pub(super) fn no_grant_is_open(observed: &Observed) -> bool {
 fn joined_as(pod: &Pod) -> Option<u64> {
     match &pod.grant.as_ref()?.action {
         Action::Join { member_id, .. } => parse_id(member_id),
-        Action::Bootstrap { .. } | Action::Resume { .. } | Action::Recover { .. } => None,
+        Action::Bootstrap { .. }
+        | Action::Resume { .. }
+        | Action::Recover { .. }
+        | Action::Restore { .. } => None,
     }
 }
 

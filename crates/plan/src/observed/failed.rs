@@ -121,6 +121,8 @@ pub fn may_rest(step: &Step) -> bool {
         | Step::RestoreTemplate(_)
         | Step::Latch(_) => false,
         Step::Grant { .. }
+        | Step::Fetch(_)
+        | Step::EndFetch { .. }
         | Step::AddLearner { .. }
         | Step::Promote { .. }
         | Step::UpdatePeer { .. }
@@ -326,6 +328,7 @@ fn exists(observed: &Observed, step: &Step) -> bool {
             claim(ordinal, uid)
         }
         Step::OrphanPods { uid } => observed.objects.set_uid.as_ref() == Some(uid),
+        Step::Fetch(fetch) => claim(&fetch.ordinal, &fetch.claim_uid),
         Step::Nothing
         | Step::Wait
         | Step::Refuse
@@ -333,6 +336,7 @@ fn exists(observed: &Observed, step: &Step) -> bool {
         | Step::ApplyObjects(_)
         | Step::RestoreTemplate(_)
         | Step::Latch(_)
+        | Step::EndFetch { .. }
         | Step::AddLearner { .. }
         | Step::UpdatePeer { .. }
         | Step::Promote { .. }

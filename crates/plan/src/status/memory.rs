@@ -53,6 +53,7 @@ pub(super) fn read(memory: &Memory) -> Latched {
         compacted: positive(memory.tried.compacted_revision),
         hung: memory.tried.hung.clone(),
         called_off: memory.tried.called_off.clone(),
+        restore: memory.restore.clone(),
         made: read_made(&memory.accounts),
     }
 }
@@ -97,6 +98,7 @@ pub(super) fn write(latched: &Latched, uid: &str) -> Memory {
         },
         leaving: latched.retiring.clone(),
         voters: latched.voters.clone(),
+        restore: latched.restore.clone(),
         accounts: MadeAccounts {
             users: latched.made.users.iter().cloned().collect(),
             roles: latched.made.roles.iter().cloned().collect(),

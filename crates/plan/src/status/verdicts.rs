@@ -249,7 +249,10 @@ fn called_off(observed: &Observed, decision: &Decision) -> Option<(Reason, Strin
 /// What the operator does, or waits for, is itself a sign that something is wrong.
 fn is_trouble(decision: &Decision) -> bool {
     match decision.reason() {
-        Reason::QuorumLost | Reason::RolloutHalted | Reason::Recovering => true,
+        Reason::QuorumLost
+        | Reason::RolloutHalted
+        | Reason::Recovering
+        | Reason::RestoreBlocked => true,
         Reason::DataInconsistent if decision.step == Step::Wait => true,
         _other => decision.step == Step::Refuse,
     }

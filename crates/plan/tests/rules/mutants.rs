@@ -326,7 +326,10 @@ fn discards_without_need(observed: &Observed) -> Option<Step> {
     };
     match &mut grant.action {
         Action::Bootstrap { discard, .. } => *discard = !*discard,
-        Action::Join { .. } | Action::Resume { .. } | Action::Recover { .. } => return None,
+        Action::Join { .. }
+        | Action::Resume { .. }
+        | Action::Recover { .. }
+        | Action::Restore { .. } => return None,
     }
     Some(Step::Grant {
         ordinal,

@@ -25,17 +25,19 @@ fn after(violation: Option<&Violation>) -> Option<Violation> {
         Some(Violation::Busy) => Violation::Cause,
         Some(Violation::Cause) => Violation::Transport,
         Some(Violation::Transport) => Violation::LockOut,
-        Some(Violation::LockOut) => Violation::Forgets,
+        Some(Violation::LockOut) => Violation::Restore,
+        Some(Violation::Restore) => Violation::Forgets,
         Some(Violation::Forgets) => return None,
     })
 }
 
-const MUTANTS: [&str; 6] = [
+const MUTANTS: [&str; 7] = [
     include_str!("mutants.rs"),
     include_str!("mutants_change.rs"),
     include_str!("mutants_heal.rs"),
     include_str!("mutants_space.rs"),
     include_str!("worlds_auth.rs"),
+    include_str!("worlds_restore.rs"),
     include_str!("worlds_tls.rs"),
 ];
 

@@ -28,6 +28,7 @@ fn commits_to_membership(step: &Step) -> bool {
 fn commits(step: &Step) -> bool {
     match step {
         Step::Grant { .. }
+        | Step::Fetch(_)
         | Step::AddLearner { .. }
         | Step::Promote { .. }
         | Step::RetireMember { .. }
@@ -46,6 +47,7 @@ fn commits(step: &Step) -> bool {
         | Step::RemoveFinalizer
         | Step::ApplyObjects(_)
         | Step::RestoreTemplate(_)
+        | Step::EndFetch { .. }
         | Step::RepeatGrant { .. }
         | Step::MoveLeader { .. }
         | Step::Defragment { .. }
@@ -329,6 +331,7 @@ proptest! {
                     }
                     Action::Resume { .. } => {}
                     Action::Recover { .. } => prop_assert!(scene.dark.is_recovering()),
+                    Action::Restore { .. } => prop_assert!(false, "no scene asks for a backup"),
                 }
             }
             Step::RemoveMember { ordinal, .. } => {

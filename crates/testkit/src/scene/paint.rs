@@ -81,6 +81,7 @@ impl Scene {
             recreated: BTreeMap::new(),
             not_created: BTreeMap::new(),
             backups: plan::observed::Backups::default(),
+            restore: plan::observed::Restore::default(),
             indexes_recorded: None,
         }
     }
@@ -172,6 +173,7 @@ impl Scene {
     fn latched(&self, templates: &Templates) -> Latched {
         let joins = self.each().filter(|(_, slot)| slot.join != For::NoWait);
         Latched {
+            restore: None,
             made: plan::observed::Made::default(),
             voters: self.known_voters(),
             learners: self.known_learners(),

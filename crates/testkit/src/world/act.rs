@@ -88,6 +88,7 @@ impl World {
                 pod_uid,
                 grant,
             } => self.grant(*ordinal, pod_uid, grant),
+            Step::Fetch(_) | Step::EndFetch { .. } => self.call(|world| world.change_job(step)),
             Step::AddLearner { peer_url, .. } => {
                 self.call(|world| world.member_add(cluster, peer_url))
             }

@@ -271,6 +271,7 @@ impl Code<'_> {
                 self.put(3);
                 self.hex(member_id);
             }
+            Action::Restore { .. } => self.put(4),
         }
     }
 

@@ -249,6 +249,9 @@ impl World {
                     });
                     report.state == State::Fenced && fits && token_fits(token)
                 }
+                Action::Restore { token, .. } => {
+                    self.may_restore(ordinal, report.state) && token_fits(token)
+                }
             }
     }
 
@@ -256,8 +259,11 @@ impl World {
         if matches!(grant.action, Action::Recover { .. }) && self.fails_to_recover(ordinal) {
             return;
         }
+        if self.fails_to_restore(ordinal, grant) {
+            return;
+        }
         let ids = match &grant.action {
-            Action::Bootstrap { .. } | Action::Recover { .. } => None,
+            Action::Bootstrap { .. } | Action::Recover { .. } | Action::Restore { .. } => None,
             Action::Join {
                 member_id,
                 cluster_id,
@@ -287,6 +293,7 @@ impl World {
         }
         match &grant.action {
             Action::Bootstrap { token, .. } => self.start_new(ordinal, token),
+            Action::Restore { token, .. } => self.start_restored(ordinal, token),
             Action::Join {
                 initial_cluster,
                 cluster_id,

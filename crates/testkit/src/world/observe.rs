@@ -103,6 +103,7 @@ impl World {
                 read: self.upkeep.read.clone(),
                 newest: None,
             },
+            restore: self.observe_restore(),
             indexes_recorded: None,
         };
         observed.recall();

@@ -223,6 +223,7 @@ impl World {
             needs: 0,
             stalled: false,
             stubborn: false,
+            brought: None,
         };
         self.claims.insert(
             ordinal,

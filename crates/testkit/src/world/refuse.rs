@@ -87,6 +87,8 @@ fn named(step: &Step) -> Option<(&'static str, Option<u32>)> {
         | Step::ApplyObjects(_)
         | Step::RestoreTemplate(_)
         | Step::Latch(_) => return None,
+        Step::Fetch(fetch) => ("Fetch", Some(fetch.ordinal)),
+        Step::EndFetch { .. } => ("EndFetch", None),
         Step::Grant { ordinal, .. } => ("Grant", Some(*ordinal)),
         Step::AddLearner { ordinal, .. } => ("AddLearner", Some(*ordinal)),
         Step::UpdatePeer { ordinal, .. } => ("UpdatePeer", Some(*ordinal)),

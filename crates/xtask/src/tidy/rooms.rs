@@ -27,7 +27,7 @@ const DOORS: [(&str, &[&str]); 15] = [
         &["api", "archive", "gate", "manifests", "plan", "etcd", "pki"],
     ),
     ("keeper", &["archive", "etcd"]),
-    ("testkit", &["api", "gate", "manifests", "plan"]),
+    ("testkit", &["api", "archive", "gate", "manifests", "plan"]),
     ("e2e", ANY),
     ("chaos", &["api", "etcd", "e2e"]),
     ("xtask", ANY),

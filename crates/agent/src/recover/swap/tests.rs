@@ -130,3 +130,143 @@ fn directories_of_others_stay() {
     }
     assert!(is_whole(&volume.path().join("data"), OLD));
 }
+
+const USED: &str = "restore-0a";
+/// Brought for another restore, and what others left.
+const OTHERS: [&str; 4] = ["restore-0b", "restore-", "restore-2026-11-16", "backup"];
+
+/// As after a restore that is complete; brought snapshots and foreign directories lie there.
+fn restored(used: Option<&str>) -> (tempfile::TempDir, PathBuf) {
+    let (volume, directory) = volume();
+    for name in OTHERS.into_iter().chain([USED]) {
+        let brought = volume.path().join(name);
+        fs::create_dir(&brought).unwrap();
+        for file in ["snapshot.db", "ready.json"] {
+            fs::write(brought.join(file), name).unwrap();
+        }
+    }
+    if let Some(used) = used {
+        fs::write(directory.join("used"), used).unwrap();
+    }
+    (volume, directory)
+}
+
+fn is_brought(volume: &Path, name: &str) -> bool {
+    let is_there = |file: &str| volume.join(name).join(file).exists();
+    is_there("snapshot.db") && is_there("ready.json")
+}
+
+#[test]
+fn a_crash_during_the_swap_of_a_restore_leaves_the_snapshot_until_its_data_has_its_place() {
+    for first in 0..=SWAP.len() {
+        for second in 0..=SWAP.len() {
+            let (volume, directory) = restored(Some(USED));
+            let volume = volume.path();
+            for steps in [first, second] {
+                if !directory.join("identity.json").exists() {
+                    continue;
+                }
+                for step in SWAP.iter().take(steps) {
+                    step(volume, &directory).unwrap();
+                }
+                let is_placed = is_whole(&volume.join("data"), NEW);
+                assert!(is_placed || is_brought(volume, USED), "{first} {second}");
+            }
+            settle(volume).unwrap();
+            assert!(!volume.join(USED).exists(), "{first} {second}");
+            for name in OTHERS {
+                assert!(is_brought(volume, name), "{name}");
+            }
+            assert!(is_whole(&volume.join("data"), NEW));
+            assert!(is_whole(&volume.join(ASIDE), OLD));
+            assert!(!directory.exists());
+        }
+    }
+}
+
+/// Killed while the snapshot is being removed, or it was removed by hand.
+#[test]
+fn a_snapshot_that_is_gone_in_part_or_whole_holds_nothing_up() {
+    for gone in ["restore-0a/snapshot.db", "restore-0a"] {
+        let (volume, directory) = restored(Some(USED));
+        let volume = volume.path();
+        let path = volume.join(gone);
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap();
+        } else {
+            fs::remove_file(path).unwrap();
+        }
+        settle(volume).unwrap();
+        assert!(!volume.join(USED).exists() && !directory.exists());
+        assert!(is_whole(&volume.join("data"), NEW));
+    }
+}
+
+#[test]
+fn only_the_directory_that_was_used_goes() {
+    let outside = tempfile::TempDir::new().unwrap();
+    fs::write(outside.path().join("snapshot.db"), "x").unwrap();
+    // A recovery from a survivor's data has noted nothing, and a note that leads elsewhere is not followed.
+    let elsewhere = [
+        "",
+        "backup",
+        "restore-",
+        "restore-/../backup",
+        "aside-0",
+        ".",
+    ];
+    for used in elsewhere.map(Some).into_iter().chain([None]) {
+        let (volume, directory) = restored(used);
+        let volume = volume.path();
+        settle(volume).unwrap();
+        for name in OTHERS.into_iter().chain([USED]) {
+            assert!(is_brought(volume, name), "{used:?} {name}");
+        }
+        assert!(!directory.exists());
+        assert!(is_whole(&volume.join("data"), NEW));
+    }
+    let (volume, _) = restored(Some("restore-0c"));
+    let link = volume.path().join("restore-0c");
+    std::os::unix::fs::symlink(outside.path(), &link).unwrap();
+    settle(volume.path()).unwrap();
+    assert!(outside.path().join("snapshot.db").exists());
+    assert!(is_whole(&volume.path().join("data"), NEW));
+}
+
+#[test]
+fn a_restore_that_is_not_complete_keeps_its_snapshot() {
+    let (volume, directory) = restored(Some(USED));
+    let volume = volume.path();
+    fs::remove_file(directory.join("identity.json")).unwrap();
+    settle(volume).unwrap();
+    assert!(!directory.exists());
+    assert!(is_brought(volume, USED));
+    assert!(is_whole(&volume.join("data"), OLD));
+}
+
+/// What a wait that is Empty finds: no data at all, an empty directory, or remains that are none.
+#[test]
+fn new_data_takes_the_place_of_nothing() {
+    for steps in 0..=SWAP.len() {
+        for remains in [None, Some("data"), Some("data/member/wal")] {
+            let (volume, directory) = restored(Some(USED));
+            let volume = volume.path();
+            fs::remove_dir_all(volume.join("data")).unwrap();
+            if let Some(remains) = remains {
+                fs::create_dir_all(volume.join(remains)).unwrap();
+            }
+            for step in SWAP.iter().take(steps) {
+                step(volume, &directory).unwrap();
+            }
+            settle(volume).unwrap();
+            let verdict = judge(&look(volume).unwrap(), UID, Some(2));
+            assert_eq!(verdict, Verdict::Start, "{steps} {remains:?}");
+            assert!(is_whole(&volume.join("data"), NEW));
+            assert_eq!(
+                volume.join(ASIDE).exists(),
+                remains == Some("data/member/wal")
+            );
+            assert!(!directory.exists() && !volume.join(USED).exists());
+        }
+    }
+}

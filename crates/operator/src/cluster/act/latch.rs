@@ -17,7 +17,8 @@ pub(super) async fn latch(
     ctx: &Context,
 ) -> Outcome {
     let old = cluster.status.clone().unwrap_or_default();
-    let mut with = observed.clone();
+    // Not on the stack of every step.
+    let mut with = Box::new(observed.clone());
     with.cluster.latched = latched.clone();
     let status = status::decide_status(&with, decision, &Outcome::Done, &old)
         .unwrap_or_else(|| status::with_latched(&old, &observed.cluster.uid, latched));

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use api::EtcdCluster;
 use etcd::{AlarmKind, Cause};
-use plan::Observed;
 use plan::observed::{self, Alarm, MemberList, UpkeepTask};
 use plan::status::Outcome;
+use plan::{Observed, Step};
 
 use super::changed_since;
 use super::members::{guarded_voter, no_voter, refused};
@@ -19,8 +19,25 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// Bytes that a slow disk rewrites in a second.
 const SLOW: u64 = 20 << 20;
 
+/// Frees space, or says that there is enough.
+pub(super) async fn maintain(
+    observed: &Observed,
+    step: &Step,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> Outcome {
+    match step {
+        Step::Compact { revision } => compact(observed, *revision, cluster, ctx).await,
+        Step::Defragment { id, ordinal } => {
+            defragment(observed, (*id, *ordinal), cluster, ctx).await
+        }
+        Step::Disarm { alarm } => disarm(observed, *alarm, cluster, ctx).await,
+        _other => Outcome::Done,
+    }
+}
+
 /// Forgets what is older than a revision, on every voter.
-pub(super) async fn compact(
+async fn compact(
     observed: &Observed,
     revision: u64,
     cluster: &EtcdCluster,
@@ -88,7 +105,7 @@ fn ladder(ordinals: &[u32], revision: u64) -> Vec<(u32, i64)> {
 }
 
 /// Looks once more whether it leads and did not when this was decided: clients of a leader would wait.
-pub(super) async fn defragment(
+async fn defragment(
     observed: &Observed,
     (id, ordinal): (u64, u32),
     cluster: &EtcdCluster,
@@ -119,7 +136,7 @@ pub(super) async fn defragment(
 }
 
 /// Takes back one alarm.
-pub(super) async fn disarm(
+async fn disarm(
     observed: &Observed,
     alarm: Alarm,
     cluster: &EtcdCluster,

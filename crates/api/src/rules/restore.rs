@@ -1,0 +1,80 @@
+//! Restores: one source, and a store that can be named. What an EtcdCluster begins with is settled once it has begun.
+
+use super::{CelRule, always};
+
+const ONE_SOURCE: &str = "has(self.backupName) != has(self.source)";
+const ONE_SOURCE_MESSAGE: &str =
+    "write either backupName (an EtcdBackup in this namespace) or source (a store), and not both";
+/// IDs are what backups are called in the store.
+const ID: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')";
+const ID_MESSAGE: &str = "the ID of a backup has lower-case letters, digits and hyphens only, as status.backups of an EtcdBackup lists them";
+
+/// What an `EtcdCluster` begins with.
+pub(super) const BOOTSTRAP: &[CelRule] = &[
+    always(
+        &["spec", "bootstrap", "restore"],
+        ONE_SOURCE,
+        ONE_SOURCE_MESSAGE,
+    ),
+    always(&["spec", "bootstrap", "restore", "backup"], ID, ID_MESSAGE),
+    always(
+        &[],
+        "!has(self.spec.bootstrap) || !(has(self.status) && has(self.status.clusterID)) || (has(oldSelf.spec.bootstrap) && self.spec.bootstrap == oldSelf.spec.bootstrap)",
+        "spec.bootstrap says what a cluster begins with, and this one has begun: leave it as it was, or leave it out; to bring a backup back create another EtcdCluster",
+    ),
+];
+
+/// A store, wherever it is named.
+pub(crate) const LOCATION: &[CelRule] = &[
+    always(
+        &[],
+        "[has(self.s3), has(self.gcs), has(self.azure), has(self.local)].filter(block, block).size() == 1 && (self.storageType == 'S3' ? has(self.s3) : self.storageType == 'GCS' ? has(self.gcs) : self.storageType == 'Azure' ? has(self.azure) : has(self.local))",
+        "write the one block that storageType names: s3, gcs, azure or local",
+    ),
+    always(
+        &["clusterID"],
+        "self.matches('^[0-9a-f]{1,16}$')",
+        "a cluster ID has 1 to 16 lower-case hexadecimal digits, as status.clusterID of an EtcdCluster has it",
+    ),
+    always(
+        &["s3"],
+        "!has(self.endpoint) || self.endpoint.matches('^https?://[^/]+/?$')",
+        "an endpoint is a URL without a path, such as https://s3.example.org; the bucket is written as bucket",
+    ),
+    always(
+        &["s3"],
+        "!has(self.endpoint) || !self.endpoint.startsWith('http://') || (has(self.allowHTTP) && self.allowHTTP)",
+        "an endpoint without TLS shows the data to everyone on the way: write https://, or allowHTTP: true",
+    ),
+    always(
+        &["s3"],
+        "has(self.accessKeySecret) == has(self.secretKeySecret)",
+        "accessKeySecret and secretKeySecret go together, and may name the same Secret",
+    ),
+];
+
+/// An `EtcdRestore`.
+pub(crate) const ALL: &[CelRule] = &[
+    always(&["spec"], ONE_SOURCE, ONE_SOURCE_MESSAGE),
+    always(&["spec", "backup"], ID, ID_MESSAGE),
+    always(
+        &["spec"],
+        "self.clusterName == oldSelf.clusterName",
+        "clusterName cannot be changed: create another EtcdRestore",
+    ),
+    always(
+        &["spec"],
+        "!has(self.restoreType) || self.restoreType != 'Replace' || !has(self.clusterTemplate)",
+        "clusterTemplate is for restoreType New: with Replace the EtcdCluster exists and has a spec of its own",
+    ),
+    always(
+        &["spec", "dataDir"],
+        "self in ['/data', '/var/lib/etcd', '/var/lib/etcd/data']",
+        "dataDir cannot be chosen: leave it out, or write /var/lib/etcd/data, where every member has its data",
+    ),
+    always(
+        &["spec", "walDir"],
+        "self in ['/data/member/wal', '/var/lib/etcd/data/member/wal']",
+        "walDir cannot be chosen: leave it out, or write /var/lib/etcd/data/member/wal",
+    ),
+];

@@ -1,0 +1,155 @@
+//! The Job that brings a backup to a volume.
+
+use api::v1alpha1::backup::S3;
+use api::v1alpha1::memory::RestoreMemory;
+use api::v1alpha1::restore::{BackupLocation, RestoreFrom};
+use plan::backup::JobState;
+use plan::decision::Fetch;
+use plan::observed::{FetchJob, RestoreWish};
+
+use super::*;
+
+fn wish() -> RestoreWish {
+    let from = RestoreFrom {
+        source: Some(BackupLocation {
+            s3: Some(S3 {
+                bucket: "bucket".into(),
+                access_key_secret: Some("keys".into()),
+                secret_key_secret: Some("keys".into()),
+                ..S3::default()
+            }),
+            cluster_name: "old".into(),
+            ..BackupLocation::default()
+        }),
+        identity_secret: Some("age".into()),
+        ..RestoreFrom::default()
+    };
+    RestoreWish::resolve(&from, "prod", None).unwrap()
+}
+
+/// A backup is to be brought to the claim of `db-0`, and no pod stands on it.
+fn waiting() -> Observed {
+    let mut observed = observed();
+    observed.pods.clear();
+    observed.cluster.latched.bootstrap = None;
+    observed.cluster.latched.restore = Some(Box::new(RestoreMemory {
+        wish: wish().hash,
+        member: "db-0".into(),
+        claim_uid: "claim-1".into(),
+        ..RestoreMemory::default()
+    }));
+    observed.restore.wish = Some(Ok(Box::new(wish())));
+    observed
+}
+
+fn fetch() -> Step {
+    Step::Fetch(Box::new(Fetch {
+        ordinal: 0,
+        claim_uid: "claim-1".into(),
+        attempt: 0,
+        wish: wish(),
+    }))
+}
+
+async fn done(observed: &Observed, step: Step, answer: (u16, Value)) -> (Outcome, Vec<Recorded>) {
+    let (client, asked) = recorded(vec![answer]);
+    let ctx = context(&client, vec![]);
+    let outcome = Box::pin(act::act(&cluster(), observed, &decision(step), &ctx)).await;
+    let asked = asked.lock().unwrap().clone();
+    (outcome, asked)
+}
+
+#[tokio::test]
+async fn the_job_mounts_the_volume_of_the_member_and_the_secrets_by_reference() {
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}});
+    let (outcome, asked) = done(&waiting(), fetch(), (201, job)).await;
+    assert_eq!(outcome, Outcome::Done);
+    let (method, path, body) = &asked[0];
+    assert_eq!(method, "POST");
+    assert_eq!(
+        path,
+        "/apis/batch/v1/namespaces/prod/jobs?&fieldManager=etcd-operator"
+    );
+    let owner = &body["metadata"]["ownerReferences"][0];
+    assert_eq!(
+        (&owner["kind"], &owner["uid"]),
+        (&json!("EtcdCluster"), &json!("u"))
+    );
+    let run: Value = serde_json::from_str(
+        body["metadata"]["annotations"]["etcd.etcd.io/run"]
+            .as_str()
+            .unwrap(),
+    )
+    .unwrap();
+    assert_eq!(
+        (&run["member"], &run["claimUID"]),
+        (&json!("db-0"), &json!("claim-1"))
+    );
+    let pod = &body["spec"]["template"]["spec"];
+    assert_eq!(pod["automountServiceAccountToken"], json!(false));
+    assert_eq!(body["spec"]["backoffLimit"], json!(0));
+    let volumes = pod["volumes"].as_array().unwrap();
+    assert_eq!(
+        volumes[0]["persistentVolumeClaim"]["claimName"],
+        "data-db-0"
+    );
+    let text = body.to_string();
+    assert!(text.contains(r#""secretName":"age""#), "{text}");
+    assert!(text.contains(r#""name":"keys""#), "{text}");
+    let labels = &body["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(
+        labels["app.kubernetes.io/name"], "etcd-keeper",
+        "no Service selects it"
+    );
+}
+
+#[tokio::test]
+async fn a_job_that_is_there_already_is_as_good() {
+    let (outcome, _) = done(&waiting(), fetch(), refusal(409, "AlreadyExists")).await;
+    assert_eq!(outcome, Outcome::Done);
+    let (outcome, _) = done(&waiting(), fetch(), refusal(403, "exceeded quota: jobs")).await;
+    assert!(matches!(outcome, Outcome::Failed(why) if why.contains("exceeded quota")));
+}
+
+#[tokio::test]
+async fn a_job_is_not_created_beside_a_pod() {
+    let mut observed = waiting();
+    observed.pods.insert(0, held());
+    let (client, asked) = recorded(vec![]);
+    let ctx = context(&client, vec![]);
+    let outcome = Box::pin(act::act(&cluster(), &observed, &decision(fetch()), &ctx)).await;
+    assert!(matches!(outcome, Outcome::Failed(why) if why.contains("invariant 6")));
+    assert!(asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_job_that_was_seen_is_deleted_with_its_pod() {
+    let mut observed = waiting();
+    observed.restore.job = Some(Box::new(FetchJob {
+        name: "db-restore".into(),
+        uid: "job-1".into(),
+        wish: wish().hash,
+        member: "db-0".into(),
+        claim_uid: "claim-1".into(),
+        attempt: 0,
+        state: JobState::Lost("gone".into()),
+    }));
+    let end = Step::EndFetch {
+        name: "db-restore".into(),
+        uid: "job-1".into(),
+    };
+    let (outcome, asked) = done(
+        &observed,
+        end,
+        (200, json!({"kind": "Status", "apiVersion": "v1"})),
+    )
+    .await;
+    assert_eq!(outcome, Outcome::Done);
+    let (method, path, body) = &asked[0];
+    assert_eq!(
+        (method.as_str(), path.as_str()),
+        ("DELETE", "/apis/batch/v1/namespaces/prod/jobs/db-restore?")
+    );
+    assert_eq!(body["preconditions"]["uid"], "job-1");
+    assert_eq!(body["propagationPolicy"], "Foreground");
+}

@@ -1,0 +1,247 @@
+//! The backup that a cluster is to begin with: what the spec asks for, and the Job that brings it.
+
+use api::v1alpha1::backup::{EtcdBackup, EtcdBackupSpec};
+use api::v1alpha1::memory::RestoreMemory;
+use api::v1alpha1::restore::RestoreFrom;
+use archive::layout;
+use archive::work::{Fetch, Place, Request, SCRATCH, Store, Task};
+
+use super::{Claim, Observed};
+use crate::backup::{JobState, store_of};
+
+/// What is known of the backup that a cluster is to begin with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restore {
+    /// What the spec asks for, or why it cannot be had; `None` where it asks for nothing.
+    pub wish: Option<Result<Box<RestoreWish>, String>>,
+    /// The Job that brings it.
+    pub job: Option<Box<FetchJob>>,
+}
+
+/// A backup that can be brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreWish {
+    /// Hash of all of it. The directory on the volume is named after it.
+    pub hash: String,
+    /// Where it is, with the Secrets for that, as an EtcdBackup names them.
+    pub location: EtcdBackupSpec,
+    /// The same for the keeper.
+    pub store: Store,
+    /// Which cluster it is of. Without an ID: the only one that the store has of that name.
+    pub place: Place,
+    /// Its ID; the newest when absent.
+    pub id: Option<String>,
+    /// Secret with private keys.
+    pub identity: Option<String>,
+    /// etcd's own hash is not compared.
+    pub skip_hash_check: bool,
+}
+
+/// The Job that brings a backup, and what it was created for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchJob {
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// Hash of what was asked for.
+    pub wish: String,
+    /// The member to whose volume it is brought.
+    pub member: String,
+    /// UID of that claim.
+    pub claim_uid: String,
+    /// How many attempts failed before.
+    pub attempt: i32,
+    /// How far it is.
+    pub state: JobState,
+}
+
+impl RestoreWish {
+    /// What a spec asks for, with the EtcdBackup that it names; otherwise what to write instead. `cluster_id` is that of the
+    /// cluster that the EtcdBackup is for, where it is known.
+    pub fn resolve(
+        from: &RestoreFrom,
+        namespace: &str,
+        backup: Option<&EtcdBackup>,
+    ) -> Result<Self, String> {
+        let (location, place) = match (&from.backup_name, &from.source) {
+            (Some(name), None) => {
+                let backup = backup
+                    .ok_or_else(|| format!("there is no EtcdBackup {name} in this namespace"))?;
+                (backup.spec.clone(), place_of(name, namespace, backup)?)
+            }
+            (None, Some(source)) => {
+                let other = source.cluster_namespace.as_deref();
+                let place = Place {
+                    namespace: other.unwrap_or(namespace).to_owned(),
+                    cluster: source.cluster_name.clone(),
+                    cluster_id: source.cluster_id.clone().unwrap_or_default(),
+                };
+                (source.as_backup(), place)
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                return Err("write either backupName or source, and not both".to_owned());
+            }
+        };
+        let store = store_of(&location)?;
+        let identity = from.identity_secret.clone();
+        let skip_hash_check = from.skip_hash_check == Some(true);
+        let wish = Self {
+            hash: String::new(),
+            location,
+            store,
+            place,
+            id: from.backup.clone(),
+            identity,
+            skip_hash_check,
+        };
+        let secret = wish.identity.as_deref().unwrap_or_default();
+        let text = format!("{} {secret} {skip_hash_check}", wish.request().to_text());
+        Ok(Self {
+            hash: format!("{:016x}", crate::backup::hash(&text)),
+            ..wish
+        })
+    }
+
+    /// What the keeper is told.
+    pub fn request(&self) -> Request {
+        Request {
+            store: self.store.clone(),
+            task: Task::Fetch(Fetch {
+                place: self.place.clone(),
+                id: self.id.clone(),
+                into: format!("{SCRATCH}/{}", gate::restore_directory(&self.hash)),
+            }),
+        }
+    }
+}
+
+/// The timeline of the newest backup. Another cluster of that name may have been backed up since by another object.
+fn place_of(name: &str, namespace: &str, backup: &EtcdBackup) -> Result<Place, String> {
+    let status = backup.status.as_ref();
+    let url = status.and_then(|status| status.storage_path.as_deref());
+    let url = url.ok_or_else(|| format!("EtcdBackup {name} has no backup in its store yet"))?;
+    // …/<cluster ID>/base/<file>
+    let cluster_id = url.rsplit('/').nth(2).unwrap_or_default();
+    if !layout::is_cluster_id(cluster_id) {
+        return Err(format!(
+            "status.storagePath of EtcdBackup {name} is {url:?}, which names no backup: write source instead of backupName"
+        ));
+    }
+    Ok(Place {
+        namespace: namespace.to_owned(),
+        cluster: backup.spec.cluster_name.clone(),
+        cluster_id: cluster_id.to_owned(),
+    })
+}
+
+impl Observed {
+    /// The backup that is brought, or was, to the volume of a cluster that has not formed.
+    pub fn bringing(&self) -> Option<&RestoreMemory> {
+        let latched = &self.cluster.latched;
+        latched
+            .restore
+            .as_deref()
+            .filter(|_| latched.cluster_id.is_none())
+    }
+
+    /// A backup is being brought: no pod stands on the volume meanwhile, so that the Job can mount it wherever it is.
+    pub fn is_fetching(&self) -> bool {
+        let bootstraps = self.cluster.latched.bootstrap.is_some();
+        let fetching = |restore: &RestoreMemory| restore.fetched.is_none();
+        self.bringing().is_some_and(fetching) && !bootstraps
+    }
+
+    /// The cluster is to begin with a backup, so that it must never begin empty.
+    pub fn begins_with_backup(&self) -> bool {
+        self.restore.wish.is_some() || self.bringing().is_some()
+    }
+
+    /// The claim that was recorded for it, if that still stands.
+    pub(crate) fn seed(&self, restore: &RestoreMemory) -> Option<(u32, &Claim)> {
+        let ordinal = api::names::ordinal(&self.cluster.name, &restore.member)?;
+        let claim = self.claims.get(&ordinal)?;
+        let same = claim.uid == restore.claim_uid && !claim.terminating && claim.lost.is_none();
+        same.then_some((ordinal, claim))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::v1alpha1::backup::{EtcdBackupStatus, S3, StorageType};
+    use api::v1alpha1::restore::BackupLocation;
+
+    fn backup(path: Option<&str>) -> EtcdBackup {
+        let spec = EtcdBackupSpec {
+            cluster_name: "db".to_owned(),
+            s3: Some(S3 {
+                bucket: "b".to_owned(),
+                ..S3::default()
+            }),
+            ..EtcdBackupSpec::default()
+        };
+        let mut backup = EtcdBackup::new("nightly", spec);
+        backup.status = Some(EtcdBackupStatus {
+            storage_path: path.map(str::to_owned),
+            ..EtcdBackupStatus::default()
+        });
+        backup
+    }
+
+    fn named() -> RestoreFrom {
+        RestoreFrom {
+            backup_name: Some("nightly".to_owned()),
+            ..RestoreFrom::default()
+        }
+    }
+
+    #[test]
+    fn the_timeline_of_an_object_is_that_of_its_newest_backup() {
+        let made = backup(Some("s3://b/path/ns/db/1f/base/x.db.zst"));
+        let wish = RestoreWish::resolve(&named(), "ns", Some(&made)).unwrap();
+        assert_eq!(wish.place.cluster_id, "1f");
+        assert_eq!(wish.place.cluster, "db");
+        let Task::Fetch(task) = wish.request().task else {
+            panic!("a fetch")
+        };
+        assert!(task.into.ends_with(&format!("restore-{}", wish.hash)));
+    }
+
+    #[test]
+    fn what_cannot_be_brought_says_why() {
+        let why = |from: &RestoreFrom, made: Option<&EtcdBackup>| {
+            RestoreWish::resolve(from, "ns", made).unwrap_err()
+        };
+        assert!(why(&named(), None).contains("there is no EtcdBackup nightly"));
+        assert!(why(&named(), Some(&backup(None))).contains("no backup in its store yet"));
+        let odd = backup(Some("s3://b/elsewhere"));
+        assert!(why(&named(), Some(&odd)).contains("names no backup"));
+        assert!(why(&RestoreFrom::default(), None).contains("either"));
+    }
+
+    #[test]
+    fn another_wish_has_another_hash() {
+        let source = BackupLocation {
+            storage_type: StorageType::S3,
+            s3: Some(S3 {
+                bucket: "b".to_owned(),
+                ..S3::default()
+            }),
+            cluster_name: "db".to_owned(),
+            ..BackupLocation::default()
+        };
+        let from = RestoreFrom {
+            source: Some(source),
+            ..RestoreFrom::default()
+        };
+        let other = RestoreFrom {
+            backup: Some("20261118-010203-abc".to_owned()),
+            ..from.clone()
+        };
+        let hash = |from: &RestoreFrom| RestoreWish::resolve(from, "ns", None).unwrap().hash;
+        assert_eq!(hash(&from), hash(&from));
+        assert_ne!(hash(&from), hash(&other));
+        assert_eq!(hash(&from).len(), 16);
+    }
+}

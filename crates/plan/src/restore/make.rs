@@ -1,0 +1,144 @@
+//! Which EtcdCluster an EtcdRestore makes, or why it makes none.
+
+use api::v1alpha1::restore::{
+    BackupLocation, Bootstrap, EtcdRestoreSpec, RestoreFrom, RestoreType,
+};
+use api::{EtcdCluster, EtcdClusterSpec, labels};
+
+use super::{Named, Original, Seen};
+
+/// Where every member has its data, in the words of this release and of the one before.
+const DATA_DIRS: [&str; 3] = ["/data", "/var/lib/etcd", "/var/lib/etcd/data"];
+const WAL_DIRS: [&str; 2] = ["/data/member/wal", "/var/lib/etcd/data/member/wal"];
+
+/// What the EtcdCluster begins with; otherwise what to write instead. What the CRD does not let in may have been stored
+/// before it was installed.
+pub(super) fn parse(spec: &EtcdRestoreSpec, namespace: &str) -> Result<RestoreFrom, String> {
+    let name = &spec.cluster_name;
+    if spec.restore_type == Some(RestoreType::Replace) {
+        return Err(format!(
+            "spec.restoreType: this release cannot replace the data of an EtcdCluster that exists, and nothing was touched. Bring the backup back under another clusterName with restoreType New, and have clients use that; or delete EtcdCluster {name} and its PersistentVolumeClaims, and create it again with spec.bootstrap.restore"
+        ));
+    }
+    let other = spec.backup_namespace.as_deref();
+    if other.is_some_and(|other| !other.is_empty() && other != namespace) {
+        return Err(format!(
+            "spec.backupNamespace: an EtcdRestore uses an EtcdBackup of its own namespace, {namespace}: create it in the namespace of the EtcdBackup, or write source instead of backupName"
+        ));
+    }
+    if spec.backup_name.is_some() == spec.source.is_some() {
+        return Err(
+            "write either spec.backupName (an EtcdBackup in this namespace) or spec.source (a store), and not both"
+                .to_owned(),
+        );
+    }
+    if let Some(directory) = chosen(spec.data_dir.as_ref(), &DATA_DIRS) {
+        return Err(format!(
+            "spec.dataDir: {directory} cannot be chosen: leave it out, or write /var/lib/etcd/data, where every member has its data"
+        ));
+    }
+    if let Some(directory) = chosen(spec.wal_dir.as_ref(), &WAL_DIRS) {
+        return Err(format!(
+            "spec.walDir: {directory} cannot be chosen: leave it out, or write /var/lib/etcd/data/member/wal"
+        ));
+    }
+    let template = spec.cluster_template.as_ref();
+    let bootstrap = template.and_then(|template| template.bootstrap.as_ref());
+    if bootstrap.is_some_and(|bootstrap| bootstrap.restore.is_some()) {
+        return Err(
+            "spec.clusterTemplate.bootstrap.restore: which backup the EtcdCluster begins with is said by spec.backupName or spec.source: leave it out"
+                .to_owned(),
+        );
+    }
+    Ok(RestoreFrom {
+        backup_name: spec.backup_name.clone(),
+        source: spec.source.clone(),
+        backup: spec.backup.clone(),
+        identity_secret: spec.identity_secret.clone(),
+        skip_hash_check: spec.skip_hash_check,
+    })
+}
+
+/// A directory that is another than members have anyway.
+fn chosen<'a>(written: Option<&'a String>, known: &[&str]) -> Option<&'a String> {
+    written.filter(|written| !known.contains(&written.as_str()))
+}
+
+/// Name of the EtcdCluster whose spec is copied, where none is written.
+pub fn copied_from<'a>(
+    spec: &'a EtcdRestoreSpec,
+    namespace: &str,
+    backup: &'a Named<String>,
+) -> Option<&'a str> {
+    if spec.cluster_template.is_some() {
+        return None;
+    }
+    match (&spec.source, backup) {
+        (Some(source), _) => {
+            let of = source.cluster_namespace.as_deref();
+            let here = of.is_none_or(|of| of.is_empty() || of == namespace);
+            here.then_some(source.cluster_name.as_str())
+        }
+        (None, Named::There(cluster)) => Some(cluster),
+        (None, Named::Absent | Named::Unreadable) => None,
+    }
+}
+
+/// The spec of the EtcdCluster; otherwise what is waited for.
+pub(super) fn spec(seen: &Seen, from: RestoreFrom) -> Result<EtcdClusterSpec, String> {
+    if let Some(name) = &seen.spec.backup_name {
+        match &seen.backup {
+            Named::There(_) => {}
+            Named::Absent => {
+                return Err(format!("there is no EtcdBackup {name} in this namespace"));
+            }
+            Named::Unreadable => {
+                return Err(format!(
+                    "EtcdBackup {name} cannot be read: correct its spec"
+                ));
+            }
+        }
+    }
+    let spec = match (&seen.spec.cluster_template, &seen.original) {
+        (Some(template), _) => template.clone(),
+        (None, Named::There(original)) => copy(original, seen.spec.source.as_ref()),
+        (None, Named::Absent) => EtcdClusterSpec::default(),
+        (None, Named::Unreadable) => {
+            return Err(
+                "the EtcdCluster that was backed up cannot be read: correct its spec, or write spec.clusterTemplate"
+                    .to_owned(),
+            );
+        }
+    };
+    Ok(EtcdClusterSpec {
+        bootstrap: Some(Bootstrap {
+            restore: Some(Box::new(from)),
+        }),
+        ..spec
+    })
+}
+
+/// As the original is, but it runs where that was stopped, and takes no node port and no name of a load balancer from one
+/// that exists: clients outside would reach either of two clusters.
+fn copy(original: &Original, source: Option<&BackupLocation>) -> EtcdClusterSpec {
+    let meant = source.and_then(|source| source.cluster_id.as_ref());
+    let another = meant.is_some_and(|meant| original.id.as_ref() != Some(meant));
+    if another {
+        return EtcdClusterSpec::default();
+    }
+    let spec = original.spec.clone();
+    EtcdClusterSpec {
+        size: spec.size.filter(|size| *size != 0),
+        access: None,
+        ..spec
+    }
+}
+
+/// The EtcdCluster. It has no owner, so that it stays where the EtcdRestore is deleted.
+pub(super) fn cluster(seen: &Seen, spec: EtcdClusterSpec) -> EtcdCluster {
+    let mut cluster = EtcdCluster::new(&seen.spec.cluster_name, spec);
+    let made_by = (labels::RESTORE_ANNOTATION.to_owned(), seen.uid.clone());
+    cluster.metadata.namespace = Some(seen.namespace.clone());
+    cluster.metadata.annotations = Some([made_by].into());
+    cluster
+}

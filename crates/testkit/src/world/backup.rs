@@ -1,0 +1,219 @@
+//! A backup that the cluster is to begin with: the wish, the Job that brings it, and the agent that uses it. There is one store,
+//! which has a backup of every ID that is asked for.
+
+use std::collections::VecDeque;
+
+use api::v1alpha1::backup::S3;
+use api::v1alpha1::restore::{BackupLocation, RestoreFrom};
+use archive::work::{Answer, Base, Cause, Done, Fetched};
+use gate::{Action, Failed, Grant, State};
+use plan::Step;
+use plan::backup::JobState;
+use plan::decision::Fetch;
+use plan::observed::{FetchJob, Restore, RestoreWish};
+
+use crate::world::{Container, NAME, NAMESPACE, World};
+
+/// What is asked for, and what comes of it.
+#[derive(Clone, Debug, Default)]
+pub struct Backup {
+    /// ID of the backup that the spec asks for, or why it cannot be had.
+    pub asked: Option<Result<String, String>>,
+    /// How the next Jobs end, the first one first; well where nothing is said.
+    pub ends: VecDeque<JobEnds>,
+    /// How often the agent finds that it cannot use what was brought.
+    pub spoiled: u32,
+    /// The release that it is from.
+    pub version: Option<String>,
+    /// Authentication was on in it.
+    pub auth: Option<bool>,
+    /// The Job.
+    pub job: Option<FetchJob>,
+    /// How many Jobs there were.
+    pub jobs: u32,
+}
+
+/// How a Job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobEnds {
+    /// The keeper says why not.
+    Failed,
+    /// What it said is lost, though it did its work.
+    Lost,
+    /// Its pod never starts.
+    Stuck,
+}
+
+/// What lies on a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brought {
+    /// Name of its directory.
+    pub directory: String,
+    /// ID of the backup.
+    pub id: String,
+}
+
+/// The hash at the end of the snapshot of a backup.
+fn trailer(id: &str) -> String {
+    format!("{:064x}", id.len())
+}
+
+/// The wish for the backup of this ID.
+fn wish(id: &str) -> Result<RestoreWish, String> {
+    let from = RestoreFrom {
+        source: Some(BackupLocation {
+            s3: Some(S3 {
+                bucket: "bucket".to_owned(),
+                ..S3::default()
+            }),
+            cluster_name: NAME.to_owned(),
+            ..BackupLocation::default()
+        }),
+        backup: Some(id.to_owned()),
+        ..RestoreFrom::default()
+    };
+    RestoreWish::resolve(&from, NAMESPACE, None)
+}
+
+impl World {
+    pub(super) fn observe_restore(&self) -> Restore {
+        let asked = self.backup.asked.clone();
+        Restore {
+            wish: asked.map(|asked| asked.and_then(|id| wish(&id)).map(Box::new)),
+            job: self.backup.job.clone().map(Box::new),
+        }
+    }
+
+    /// Creates or deletes the Job.
+    pub(super) fn change_job(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Fetch(fetch) => self.create_job(fetch),
+            Step::EndFetch { name, uid } => {
+                let this = |job: &FetchJob| job.name == *name && job.uid == *uid;
+                if self.backup.job.as_ref().is_some_and(this) {
+                    self.backup.job = None;
+                }
+                Ok(())
+            }
+            _other => Ok(()),
+        }
+    }
+
+    /// The name follows from what it is for, so that it is created once.
+    fn create_job(&mut self, fetch: &Fetch) -> Result<(), String> {
+        if self.backup.job.is_some() {
+            return Err("the Job exists".to_owned());
+        }
+        self.backup.jobs += 1;
+        let uid = self.fresh("job");
+        self.backup.job = Some(FetchJob {
+            name: format!("{NAME}-restore-{}", fetch.attempt),
+            uid,
+            wish: fetch.wish.hash.clone(),
+            member: api::names::member(NAME, fetch.ordinal),
+            claim_uid: fetch.claim_uid.clone(),
+            attempt: fetch.attempt,
+            state: JobState::Active(None),
+        });
+        Ok(())
+    }
+
+    /// The Job goes on, or ends. It can mount the volume only while no pod stands on it.
+    pub(super) fn run_job(&mut self) {
+        let Some(job) = self.backup.job.clone() else {
+            return;
+        };
+        let ordinal = api::names::ordinal(NAME, &job.member).unwrap_or(0);
+        let active = matches!(job.state, JobState::Active(_));
+        if !active || self.pods.contains_key(&ordinal) || !self.rng.chance(30) {
+            return;
+        }
+        let id = self.backup.asked.clone().and_then(Result::ok);
+        let (Some(id), Some(claim)) = (id, self.claims.get_mut(&ordinal)) else {
+            return;
+        };
+        let ends = self.backup.ends.pop_front();
+        if !matches!(ends, Some(JobEnds::Failed | JobEnds::Stuck)) {
+            claim.volume.brought = Some(Brought {
+                directory: gate::restore_directory(&job.wish),
+                id: id.clone(),
+            });
+        }
+        let state = self.ended(ends, &id);
+        if let Some(job) = &mut self.backup.job {
+            job.state = state;
+        }
+    }
+
+    fn ended(&self, ends: Option<JobEnds>, id: &str) -> JobState {
+        match ends {
+            Some(JobEnds::Failed) => JobState::Answered(Answer::Failed {
+                cause: Cause::Store,
+                message: "403 Forbidden".to_owned(),
+            }),
+            Some(JobEnds::Lost) => JobState::Lost("its pod is gone".to_owned()),
+            Some(JobEnds::Stuck) => JobState::Stuck("no such Secret".to_owned()),
+            None => JobState::Answered(Answer::Done(Done::Fetch(Fetched {
+                base: Base {
+                    id: id.to_owned(),
+                    url: format!("s3://bucket/{id}"),
+                    time: self.now,
+                    revision: 7,
+                    compact_revision: 1,
+                    stored_bytes: 10,
+                    raw_bytes: 100,
+                    etcd_version: self.backup.version.clone().unwrap_or("3.5.35".to_owned()),
+                },
+                trailer: trailer(id),
+                auth: self.backup.auth,
+            }))),
+        }
+    }
+
+    /// What the agent checks before it uses a backup.
+    pub(super) fn may_restore(&self, ordinal: u32, state: State) -> bool {
+        state == State::Empty && self.claims.contains_key(&ordinal)
+    }
+
+    /// It cannot be used: it is not there, is another one, or is damaged. The agent waits once more, and says so.
+    pub(super) fn fails_to_restore(&mut self, ordinal: u32, grant: &Grant) -> bool {
+        let Action::Restore {
+            directory, trailer, ..
+        } = &grant.action
+        else {
+            return false;
+        };
+        let brought = self.claims.get(&ordinal);
+        let brought = brought.and_then(|claim| claim.volume.brought.as_ref());
+        let there = brought.is_some_and(|it| {
+            it.directory == *directory && super::backup::trailer(&it.id) == *trailer
+        });
+        if there && self.backup.spoiled == 0 {
+            return false;
+        }
+        self.backup.spoiled = self.backup.spoiled.saturating_sub(1);
+        let volume = self.claims.get(&ordinal).map(|claim| claim.volume.clone());
+        self.wait(ordinal, State::Empty, &volume.unwrap_or_default());
+        let time = self.now.as_second();
+        let pod = self.pods.get_mut(&ordinal);
+        if let Some(Container::Waiting(report)) = pod.map(|pod| &mut pod.container) {
+            report.failed = Some(Failed {
+                why: "etcdutl: expected sha256 differs".to_owned(),
+                time,
+            });
+        }
+        true
+    }
+
+    /// A member bootstraps a cluster that has the data of the backup.
+    pub(super) fn start_restored(&mut self, ordinal: u32, token: &str) {
+        let brought = self.claims.get_mut(&ordinal);
+        let brought = brought.and_then(|claim| claim.volume.brought.take());
+        let known: Vec<u64> = self.clusters.keys().copied().collect();
+        self.start_new(ordinal, token);
+        let new = self.clusters.iter_mut();
+        for (_, cluster) in new.filter(|(id, _)| !known.contains(id)) {
+            cluster.restored = brought.as_ref().map(|brought| brought.id.clone());
+        }
+    }
+}
