@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::transport::Transport;
+use crate::v1alpha1::memory::RestoreMemory;
 use crate::v1alpha1::status::{BootstrapIntent, RecoveryIntent};
 
 /// Where the data of a cluster comes from. The value of the annotation `etcd.etcd.io/lineage`, as JSON.
@@ -34,6 +35,9 @@ pub struct Lineage {
     /// How often another transport was proven since the cluster was bootstrapped: of two records the later one is known.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub switches: u64,
+    /// The backup that the cluster begins, or began, with; only on the claim to which it was brought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<Box<RestoreMemory>>,
     /// The release of etcd that wrote the data, once the cluster has formed: another one may not be able to read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,

@@ -1,7 +1,7 @@
 //! Brings a base to a directory: `snapshot.db`, and then `ready.json`, without which the first is rubbish.
 
 use std::fs::{DirBuilder, File};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use archive::hex;
 use archive::layout::{self, Layout};
 use archive::manifest::{self, Manifest, seal};
 use archive::work::{Cause, Fetch, Fetched, Place};
+use sha2::{Digest as _, Sha256};
 
 use crate::args::Args;
 use crate::decode::{bring, identities};
@@ -92,20 +93,27 @@ async fn timeline(store: &Store, place: &Place) -> Result<Place> {
     }
 }
 
-/// Whether this very base was brought before: all of it was synced before `ready.json` was written.
+/// Whether this very base was brought before, and is still as it was: what was damaged since is brought once more.
 fn is_there(into: &Path, manifest: &Manifest) -> bool {
     let ready = std::fs::read(into.join(READY)).unwrap_or_default();
     let is_same = manifest::open::<Manifest>(&ready).is_ok_and(|ready| ready == *manifest);
-    is_same && end_of(&into.join(SNAPSHOT)) == Some((manifest.raw.bytes, manifest.trailer.clone()))
+    is_same
+        && sum_of(&into.join(SNAPSHOT)) == Some((manifest.raw.bytes, manifest.raw.sha256.clone()))
 }
 
-/// Length and last 32 bytes of a file.
-fn end_of(path: &Path) -> Option<(u64, String)> {
+/// Length and SHA-256 of a file.
+fn sum_of(path: &Path) -> Option<(u64, String)> {
     let mut file = File::open(path).ok()?;
-    let mut trailer = [0; 32];
-    let at = file.seek(SeekFrom::End(-32)).ok()?;
-    file.read_exact(&mut trailer).ok()?;
-    Some((at.checked_add(32)?, hex(&trailer)))
+    let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
+    let mut block = vec![0; 256 * 1024];
+    loop {
+        let read = file.read(&mut block).ok()?;
+        if read == 0 {
+            return Some((bytes, hex(&hash.finalize())));
+        }
+        hash.update(block.get(..read)?);
+        bytes = bytes.checked_add(u64::try_from(read).ok()?)?;
+    }
 }
 
 fn write(into: &Path, text: &str) -> Result<()> {

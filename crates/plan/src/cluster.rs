@@ -74,6 +74,8 @@ const RULES: &[Rule] = &[
     // Before everything that needs pods or volumes; and what is recorded (a fence, the lineage of the claims, a template)
     // reaches the objects before any rule below rests on it. What may not be written now holds up nothing below.
     objects,
+    // Before `stop`, which waits for the claims.
+    restore::stopped,
     // After `objects`, which takes the pods away. Before the rest: at size 0 no quorum answers, and that is no fault.
     stop::decide,
     // Before `resume` and `bootstrap`, which wait for these very pods.

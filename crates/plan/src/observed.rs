@@ -68,7 +68,7 @@ pub(crate) use recorded::Recorded;
 pub use recreated::Recreated;
 pub(crate) use recreated::Restarts;
 pub use refused::{Answer, Attempt, Refusals, Refused, Wish};
-pub use restore::{FetchJob, Restore, RestoreWish};
+pub use restore::{FetchJob, JobState, Restore, RestoreWish};
 pub use space::{Alarm, AlarmKind, Hash, Space};
 pub(crate) use spare::MAX_LAG;
 pub use stall::{Stall, Vitals, Watch, Writes, doubts};

@@ -35,7 +35,7 @@ pub struct RestoreFrom {
     /// Secret whose values are private keys of age (`AGE-SECRET-KEY-…`), for a backup that is encrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_secret: Option<String>,
-    /// The hash that etcd itself puts at the end of a snapshot is not compared. The checksums of the backup always are.
+    /// The hash that etcd itself puts at the end of a snapshot is not compared. The checksums of the backup are compared when it is brought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_hash_check: Option<bool>,
 }
@@ -145,7 +145,7 @@ pub struct EtcdRestoreSpec {
     /// Only the directory that members have anyway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_dir: Option<String>,
-    /// The hash that etcd itself puts at the end of a snapshot is not compared. The checksums of the backup always are.
+    /// The hash that etcd itself puts at the end of a snapshot is not compared. The checksums of the backup are compared when it is brought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_hash_check: Option<bool>,
 }

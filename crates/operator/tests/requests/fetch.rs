@@ -51,8 +51,21 @@ fn fetch() -> Step {
     }))
 }
 
-async fn done(observed: &Observed, step: Step, answer: (u16, Value)) -> (Outcome, Vec<Recorded>) {
-    let (client, asked) = recorded(vec![answer]);
+fn unchanged() -> (u16, Value) {
+    let metadata = json!({"name": "db", "namespace": "prod", "resourceVersion": "7"});
+    let kind = "PartialObjectMetadata";
+    (
+        200,
+        json!({"apiVersion": "meta.k8s.io/v1", "kind": kind, "metadata": metadata}),
+    )
+}
+
+async fn done(
+    observed: &Observed,
+    step: Step,
+    answers: Vec<(u16, Value)>,
+) -> (Outcome, Vec<Recorded>) {
+    let (client, asked) = recorded(answers);
     let ctx = context(&client, vec![]);
     let outcome = Box::pin(act::act(&cluster(), observed, &decision(step), &ctx)).await;
     let asked = asked.lock().unwrap().clone();
@@ -62,9 +75,9 @@ async fn done(observed: &Observed, step: Step, answer: (u16, Value)) -> (Outcome
 #[tokio::test]
 async fn the_job_mounts_the_volume_of_the_member_and_the_secrets_by_reference() {
     let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}});
-    let (outcome, asked) = done(&waiting(), fetch(), (201, job)).await;
+    let (outcome, asked) = done(&waiting(), fetch(), vec![unchanged(), (201, job)]).await;
     assert_eq!(outcome, Outcome::Done);
-    let (method, path, body) = &asked[0];
+    let (method, path, body) = &asked[1];
     assert_eq!(method, "POST");
     assert_eq!(
         path,
@@ -105,9 +118,19 @@ async fn the_job_mounts_the_volume_of_the_member_and_the_secrets_by_reference() 
 
 #[tokio::test]
 async fn a_job_that_is_there_already_is_as_good() {
-    let (outcome, _) = done(&waiting(), fetch(), refusal(409, "AlreadyExists")).await;
+    let (outcome, _) = done(
+        &waiting(),
+        fetch(),
+        vec![unchanged(), refusal(409, "AlreadyExists")],
+    )
+    .await;
     assert_eq!(outcome, Outcome::Done);
-    let (outcome, _) = done(&waiting(), fetch(), refusal(403, "exceeded quota: jobs")).await;
+    let (outcome, _) = done(
+        &waiting(),
+        fetch(),
+        vec![unchanged(), refusal(403, "exceeded quota: jobs")],
+    )
+    .await;
     assert!(matches!(outcome, Outcome::Failed(why) if why.contains("exceeded quota")));
 }
 
@@ -141,7 +164,7 @@ async fn the_job_that_was_seen_is_deleted_with_its_pod() {
     let (outcome, asked) = done(
         &observed,
         end,
-        (200, json!({"kind": "Status", "apiVersion": "v1"})),
+        vec![(200, json!({"kind": "Status", "apiVersion": "v1"}))],
     )
     .await;
     assert_eq!(outcome, Outcome::Done);

@@ -29,15 +29,28 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
         return left_over(observed);
     }
     match observed.bringing() {
+        None if observed.restore.wish.is_none() => observed.restore.job.as_deref().map(gone),
         None => begin(observed),
         Some(restore) if restore.fetched.is_some() => use_it(observed, restore),
         Some(restore) => bring(observed, restore),
     }
 }
 
+/// The cluster is to stop, or its data is to end: a Job that still stands on a volume would hold it.
+pub(super) fn stopped(observed: &Observed) -> Option<Decision> {
+    let stops = observed
+        .cluster
+        .intent
+        .as_ref()
+        .is_ok_and(|intent| intent.size == 0);
+    let job = observed.restore.job.as_deref();
+    let job = job.filter(|_| stops || observed.cluster.latched.ending)?;
+    (job.state != JobState::Leaving).then(|| end(job))
+}
+
 /// The cluster has formed: what brought its data is not needed any more.
 fn left_over(observed: &Observed) -> Option<Decision> {
-    let job = observed.restore.job.as_ref()?;
+    let job = observed.restore.job.as_deref()?;
     (job.state != JobState::Leaving).then(|| end(job))
 }
 
@@ -113,8 +126,9 @@ fn bring(observed: &Observed, restore: &RestoreMemory) -> Option<Decision> {
     if let Some(over) = over(observed, restore) {
         return Some(over);
     }
-    if observed.cluster.latched.bootstrap.is_some() {
-        return None;
+    // An older status was restored, from before it was brought.
+    if let Some(intent) = &observed.cluster.latched.bootstrap {
+        return forgotten(observed, intent);
     }
     if !observed.pods.is_empty() {
         let why = Restore::PodsStopping(observed.pods.len());
@@ -160,7 +174,11 @@ fn over(observed: &Observed, restore: &RestoreMemory) -> Option<Decision> {
         return None;
     }
     match &observed.restore.wish {
-        None => Some(record(observed, None, Restore::Dropped)),
+        None => {
+            let job = observed.restore.job.as_deref();
+            // A cluster that begins empty must not share its volume with it.
+            Some(job.map_or_else(|| record(observed, None, Restore::Dropped), gone))
+        }
         Some(Ok(wish)) if wish.hash != restore.wish => {
             let restore = RestoreMemory {
                 wish: wish.hash.clone(),

@@ -20,7 +20,8 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
     let begun = observed.cluster.latched.bootstrap.is_some()
         || observed.pods.values().any(|pod| pod.serving().is_some());
     let kept = kept_ordinals(observed);
-    if begun || kept.is_empty() {
+    // Every volume was seen to be empty before the pods were stopped for a backup.
+    if begun || kept.is_empty() || observed.is_fetching() {
         return None;
     }
     silent(observed, &kept).or_else(|| match clusters(observed, &kept).as_slice() {
@@ -115,6 +116,7 @@ fn latch(observed: &Observed, cluster_id: u64) -> Decision {
     latched.cluster_id = Some(cluster_id);
     latched.transport = Some(observed.transport());
     latched.resumed = true;
+    latched.restore = None;
     Decision::act(Step::Latch(latched), Resume::Cluster(cluster_id))
 }
 
@@ -159,6 +161,7 @@ fn go_on_recovering(observed: &Observed, lost: u64) -> Decision {
     let mut latched = observed.cluster.latched.clone();
     latched.cluster_id = Some(lost);
     latched.transport = Some(observed.transport());
+    latched.restore = None;
     Decision::act(Step::Latch(latched), Resume::WasRecovering(lost))
 }
 

@@ -5,7 +5,7 @@ use gate::{Report, State};
 
 use super::{Violation, ensure};
 use crate::decision::Fetch;
-use crate::observed::{Latched, Observed, Pod, Process};
+use crate::observed::{JobState, Latched, Observed, Pod, Process};
 
 /// The one bootstrap, of the pod, the claim and the wait that were recorded for it.
 pub(super) fn check_first(
@@ -53,7 +53,9 @@ pub(super) fn check_end(observed: &Observed, name: &str, uid: &str) -> Result<()
 pub(super) fn check_begins_empty(observed: &Observed) -> Result<(), Violation> {
     let asked = observed.restore.wish.is_some();
     let brought = observed.cluster.latched.restore.is_some();
-    ensure(!asked && !brought, Violation::Restore)
+    // Nor does a Job stand on its volume.
+    let busy = observed.restore.job.is_some();
+    ensure(!asked && !brought && !busy, Violation::Restore)
 }
 
 /// What was brought lies on this volume, and nothing else does.
@@ -71,6 +73,9 @@ pub(super) fn check_grant(
         && directory == gate::restore_directory(&restore.wish)
         && trailer == fetched.trailer;
     ensure(same, Violation::Restore)?;
+    let busy = observed.restore.job.as_ref();
+    let busy = busy.is_some_and(|job| matches!(job.state, JobState::Active(_)));
+    ensure(!busy, Violation::LastCopy)?;
     ensure(report.state == State::Empty, Violation::LastCopy)
 }
 
@@ -81,8 +86,10 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
     if old.restore == new.restore {
         return Ok(());
     }
+    // Data that was kept is no backup.
+    let resumed = new.cluster_id.is_some() && new.restore.is_none() && old.bootstrap.is_none();
     ensure(
-        old.cluster_id.is_none() && new.cluster_id.is_none(),
+        old.cluster_id.is_none() && (new.cluster_id.is_none() || resumed),
         Violation::Forgets,
     )?;
     let (Some(_), Some(_)) = (&old.restore, &old.bootstrap) else {

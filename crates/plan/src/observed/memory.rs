@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::v1alpha1::cluster::Retention;
+use api::v1alpha1::memory::RestoreMemory;
 use api::{EtcdVersion, Lineage, names};
 use jiff::SignedDuration;
 
@@ -25,6 +26,7 @@ impl Latched {
             recovery: self.recovery.clone(),
             transport: self.transport.unwrap_or_default(),
             switches: self.switches,
+            restore: self.restore.clone(),
             version: None,
         }
     }
@@ -84,6 +86,7 @@ impl Observed {
         if latest.rank() <= latched.lineage().rank() {
             return;
         }
+        let restore = self.recall_restore(latest);
         let cluster_id = latest.cluster_id.as_deref().and_then(parse_id);
         let same = latched.incarnation == latest.incarnation
             && (latched.cluster_id.is_none() || latched.cluster_id == cluster_id);
@@ -115,6 +118,7 @@ impl Observed {
                 .then_some(latest.transport)
                 .or(before.transport),
             switches: latest.switches,
+            restore,
             ..before
         };
         self.cluster.recalled = true;
@@ -123,6 +127,22 @@ impl Observed {
         if let Some(intent) = self.cluster.intent.as_ref().ok().filter(|_| sensible) {
             self.cluster.target = Some(decide_target(intent, &self.cluster.latched));
         }
+    }
+
+    /// What the cluster begins with: only what was written together with the permission to begin is known to belong to it.
+    fn recall_restore(&self, latest: &Lineage) -> Option<Box<RestoreMemory>> {
+        let latched = &self.cluster.latched;
+        let claims = self.claims.values().filter(|claim| claim.ours);
+        let mut written = claims.filter_map(|claim| {
+            let lineage = claim.lineage.as_ref();
+            let lineage = lineage.filter(|it| it.incarnation == latest.incarnation)?;
+            lineage.restore.clone()
+        });
+        let known = latched
+            .restore
+            .clone()
+            .filter(|_| latched.cluster_id.is_some());
+        written.next().or(known)
     }
 
     /// Where the status was wiped, the fence that pods bear still counts: data behind it must not run beside the
@@ -148,8 +168,12 @@ impl Observed {
             let written = self.claims.get(ordinal).and_then(|c| c.lineage.as_ref());
             let written = written.and_then(|lineage| lineage.version.clone());
             let version = self.data_version().map(|version| version.to_string());
+            let name = self.member_name(*ordinal);
+            let brought = all.restore.as_ref();
+            let brought = brought.filter(|it| it.member == name && it.fetched.is_some());
             let own = Lineage {
                 bootstrap: all.bootstrap.clone().filter(|_| bootstraps && !formed),
+                restore: brought.cloned(),
                 // Until it is known again what the members run, what is on the claim holds.
                 version: version.or(written).filter(|_| formed),
                 ..all.clone()

@@ -7,7 +7,8 @@ use archive::layout;
 use archive::work::{Fetch, Place, Request, SCRATCH, Store, Task};
 
 use super::{Claim, Observed};
-use crate::backup::{JobState, store_of};
+pub use crate::backup::JobState;
+use crate::backup::store_of;
 
 /// What is known of the backup that a cluster is to begin with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,8 +58,7 @@ pub struct FetchJob {
 }
 
 impl RestoreWish {
-    /// What a spec asks for, with the EtcdBackup that it names; otherwise what to write instead. `cluster_id` is that of the
-    /// cluster that the EtcdBackup is for, where it is known.
+    /// What a spec asks for, with the EtcdBackup that it names; otherwise what to write instead.
     pub fn resolve(
         from: &RestoreFrom,
         namespace: &str,
@@ -145,11 +145,17 @@ impl Observed {
             .filter(|_| latched.cluster_id.is_none())
     }
 
-    /// A backup is being brought: no pod stands on the volume meanwhile, so that the Job can mount it wherever it is.
+    /// A backup is being brought, or a Job is there that may do so though nothing is recorded of it: no pod stands on the
+    /// volume meanwhile, so that the Job can mount it wherever it is.
     pub fn is_fetching(&self) -> bool {
-        let bootstraps = self.cluster.latched.bootstrap.is_some();
-        let fetching = |restore: &RestoreMemory| restore.fetched.is_none();
-        self.bringing().is_some_and(fetching) && !bootstraps
+        let latched = &self.cluster.latched;
+        if latched.cluster_id.is_some() || latched.bootstrap.is_some() {
+            return false;
+        }
+        match &latched.restore {
+            Some(restore) => restore.fetched.is_none(),
+            None => self.restore.job.is_some(),
+        }
     }
 
     /// The cluster is to begin with a backup, so that it must never begin empty.

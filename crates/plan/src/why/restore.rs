@@ -81,7 +81,7 @@ impl fmt::Display for Restore {
             ),
             Self::SeedLost(member) => write!(
                 out,
-                "what was brought to the volume of {member} is lost, or was forgotten, before the cluster has formed: starting over"
+                "the backup is to be brought to the volume of {member} once more: that volume was replaced, or the status no longer said what lies on it"
             ),
             Self::Changed => out.write_str(
                 "another backup is asked for than the one that was being brought: starting over",
@@ -101,7 +101,10 @@ impl fmt::Display for Restore {
             Self::Fetching(job, Some(trouble)) => {
                 write!(out, "the pod of Job {job} does not start: {trouble}")
             }
-            Self::JobEnding(job) => write!(out, "waiting for Job {job} to be deleted"),
+            Self::JobEnding(job) => write!(
+                out,
+                "waiting for Job {job} to be deleted, with its pod; where the node of that is gone: kubectl delete pod --force --selector batch.kubernetes.io/job-name={job}"
+            ),
             Self::EndsJob(job) => write!(out, "Job {job} is deleted"),
             Self::Fetched(id, revision) => {
                 write!(out, "backup {id}, at revision {revision}, is on the volume")

@@ -2,6 +2,7 @@
 //! lost. However it goes, none begins empty, and none begins twice.
 
 use api::Reason;
+use api::v1alpha1::cluster::Retention;
 use api::v1alpha1::status::Phase;
 use gate::Action;
 use plan::invariants::{Violation, check};
@@ -80,6 +81,12 @@ fn a_status_wiped_at_any_moment_brings_it_once_more_and_never_an_empty_cluster()
             run.world.wipe_status();
             settle(&mut run, &format!("wiped at {wiped}, seed {seed}"));
             began_with(&run.world, ID);
+            let restored = run.world.object.status.restored.as_ref();
+            assert_eq!(
+                restored.map(|it| it.backup.as_str()),
+                Some(ID),
+                "{wiped}, {seed}"
+            );
         }
     }
 }
@@ -257,6 +264,78 @@ fn a_job_that_the_api_server_rejects_holds_up_nothing_for_good() {
     run.world.rejects.clear();
     settle(&mut run, "accepted at last");
     began_with(&run.world, ID);
+}
+
+/// The volumes of an object that never began are empty, and its successor begins with the backup.
+#[test]
+fn an_object_that_is_recreated_on_the_way_begins_with_its_backup() {
+    for seed in seeds(3) {
+        for at in 0..50 {
+            let mut run = Run::new(asked(3, 6, seed));
+            run.turns(at);
+            if run.world.object.status.cluster_id.is_some() {
+                continue;
+            }
+            run.world.create_again(3);
+            // What it owned goes with it.
+            run.world.backup.job = None;
+            settle(&mut run, &format!("recreated at {at}, seed {seed}"));
+            assert_eq!(run.world.clusters.len(), 1, "{at}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn an_older_status_restored_at_any_moment_leads_to_no_other_cluster() {
+    for seed in seeds(2) {
+        for (older, later) in (0..50).flat_map(|n| [(n, 4), (n, 10), (n, 25)]) {
+            let mut run = Run::new(asked(3, 6, seed));
+            run.turns(older);
+            let status = run.world.object.status.clone();
+            run.turns(later);
+            run.world.restore_status(status);
+            settle(&mut run, &format!("{older} after {later}, seed {seed}"));
+            began_with(&run.world, ID);
+        }
+    }
+}
+
+#[test]
+fn a_job_that_is_no_longer_wanted_is_gone_before_anything_begins() {
+    for seed in seeds(3) {
+        for at in 0..30 {
+            for wiped in [false, true] {
+                let mut run = Run::new(asked(1, 6, seed));
+                run.turns(at);
+                let begun = run.world.memory().bootstrap.is_some();
+                run.world.backup.asked = None;
+                if wiped {
+                    run.world.wipe_status();
+                }
+                settle(&mut run, &format!("{at}, {wiped}, seed {seed}"));
+                assert_eq!(run.world.backup.job, None, "{at}, {wiped}, seed {seed}");
+                let restored = run.world.clusters.values().any(|it| it.restored.is_some());
+                assert!(begun || !restored, "{at}, {wiped}, seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stop_on_the_way_ends_the_job_and_a_start_goes_on() {
+    for keeps in [Retention::Retain, Retention::Delete] {
+        for at in 0..30 {
+            let mut run = Run::new(asked(3, 6, 5));
+            run.world.object.when_stopped = keeps;
+            run.turns(at);
+            run.world.resize(0);
+            settle(&mut run, &format!("stopped at {at}"));
+            assert_eq!(run.world.backup.job, None, "stopped at {at}");
+            run.world.resize(3);
+            settle(&mut run, &format!("started, stopped at {at}"));
+            began_with(&run.world, ID);
+        }
+    }
 }
 
 fn refused(observed: &Observed, step: &Step, violation: &Violation) {

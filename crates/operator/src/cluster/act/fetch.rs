@@ -9,7 +9,7 @@ use plan::decision::Fetch;
 use plan::status::Outcome;
 use plan::{Observed, Step};
 
-use super::outcome_of;
+use super::{changed_since, outcome_of};
 use crate::cluster::observe::owner;
 use crate::context::Context;
 
@@ -37,6 +37,10 @@ async fn begin(
     let Ok(intent) = &observed.cluster.intent else {
         return Outcome::Done;
     };
+    // The Job writes to a volume: what it rests on must still be so.
+    if let Some(changed) = changed_since(cluster, ctx).await {
+        return changed;
+    }
     let owner = owner(cluster);
     let run = FetchRun {
         wish: fetch.wish.hash.clone(),

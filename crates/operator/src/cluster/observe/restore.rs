@@ -22,7 +22,7 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     let formed = observed.cluster.latched.cluster_id.is_some();
     let asked = asked.filter(|_| !formed);
     let known = observed.cluster.latched.restore.is_some();
-    if asked.is_none() && !known {
+    if formed && !known {
         return;
     }
     let (namespace, _) = place(cluster);
