@@ -13,6 +13,7 @@ mod load;
 pub mod lock;
 mod nodes;
 mod operator;
+mod places;
 mod predecessor;
 mod remains;
 mod schema;

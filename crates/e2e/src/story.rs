@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 
+use crate::places::Place;
 use crate::stage::Stage;
 
 /// A story that takes longer hangs. What it changed outside of its stage stays so then, and later stories fail for it; so
@@ -37,6 +38,7 @@ where
         skipped("E2E is not set");
         return Ok(());
     }
+    let _place = Place::take(&title);
     perform(&title, play).map_err(|error| {
         tell(&format!("FAILED {title}: {error:#}"));
         Failed

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// How long most things may take on a small machine that does several of them at once.
 pub const MINUTE: Duration = Duration::from_mins(1);
@@ -11,6 +12,14 @@ pub const MINUTE: Duration = Duration::from_mins(1);
 const MOST_ERRORS: u32 = 4;
 /// How often to ask.
 const PERIOD: Duration = Duration::from_millis(200);
+
+/// A question that takes longer than its period is followed by a pause, too: on a busy machine, questions would be most of
+/// what it does.
+fn periods() -> Interval {
+    let mut periods = interval(PERIOD);
+    periods.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    periods
+}
 
 /// Asks until the answer is `Ok(true)`. An `Ok(false)` or an error is asked again; the last error is told
 /// when the time is over.
@@ -23,7 +32,7 @@ where
     F: Future<Output = Result<bool>>,
 {
     let begin = Instant::now();
-    let mut ticks = tokio::time::interval(PERIOD);
+    let mut ticks = periods();
     loop {
         ticks.tick().await;
         let answer = ask().await;
@@ -58,7 +67,7 @@ where
     F: Future<Output = Result<bool>>,
 {
     let begin = Instant::now();
-    let mut ticks = tokio::time::interval(PERIOD);
+    let mut ticks = periods();
     let mut errors = 0;
     while begin.elapsed() < time {
         ticks.tick().await;

@@ -146,10 +146,12 @@ fn the_operator_runs_outside_and_reaches_members_through_the_api_server() -> Pla
     })
 }
 
+/// With all of the workspace, as the tests were compiled: of the package alone, its dependencies would have other features and be
+/// compiled once more.
 async fn build() -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
-        .args(["build", "--package", "operator"])
+        .args(["build", "--workspace", "--bin", "etcd-operator"])
         .current_dir(env!("CARGO_MANIFEST_DIR"));
     let output = cargo.output().await?;
     ensure!(
