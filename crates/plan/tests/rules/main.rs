@@ -12,6 +12,7 @@ mod cures;
 mod disturbance;
 mod events;
 mod exhaustive;
+mod exhaustive_locked;
 mod exhaustive_recover;
 mod exhaustive_watched;
 mod guards;
