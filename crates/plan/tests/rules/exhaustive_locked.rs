@@ -1,7 +1,7 @@
-//! Every small world of schemes, trust and accounts: how up to three members may speak, which authorities they trust and which callers etcd
-//! knows, in every combination that is safe as it stands. What a step makes of it is found out here from what etcd does, never
-//! by the invariants: whichever pod is recreated next, all members still hear each other, show what all of them trust, and
-//! know the operator; or a person is told the command.
+//! Every small world of schemes, trust and accounts: how up to three members may speak, which authorities they trust and which
+//! callers etcd knows, in every combination that is safe as it stands. What a step makes of it is found out here from what
+//! etcd does, never by the invariants: whichever pod is recreated next, all members still hear each other, show what all of
+//! them trust, and know the operator; or a person is told the command.
 
 mod accounts;
 mod schemes;
