@@ -57,6 +57,7 @@ mod worlds_refuse;
 mod worlds_refuse_steps;
 mod worlds_rest;
 mod worlds_restore;
+mod worlds_revoke;
 mod worlds_rollback;
 mod worlds_rotate;
 mod worlds_shrink;

@@ -1,12 +1,14 @@
 //! What the members of a formed cluster with TLS trust: what the Secrets hold of authorities, and which of them each pod was
 //! started with.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use api::Plane;
 use api::certificates::{Record, Rotation, Trust};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use plan::Observed;
-use plan::observed::{Certificates, Issued};
+use plan::observed::{Accounts, Certificates, Declared, Issued, Login, OPERATOR, ROOT, UserWish};
 
 use super::Scene;
 use super::schemes::{Schemes, Seat};
@@ -52,6 +54,8 @@ pub struct Trusts {
     pub done: Option<&'static str>,
     /// What the first authority issued is to count no longer.
     pub revoked: bool,
+    /// What issued the certificate of a user; `None` where none is declared.
+    pub user: Option<&'static str>,
     /// The generation that each pod bears; `None` where there is no pod.
     pub pods: Vec<Option<u64>>,
 }
@@ -79,6 +83,38 @@ pub(super) fn record(authority: &str) -> Record {
         trust: None,
         rotation: None,
     }
+}
+
+/// A user by certificate, that etcd knows, as it knows the operator.
+fn declare(observed: &mut Observed, issuer: &str) {
+    if let Ok(intent) = &mut observed.cluster.intent {
+        (intent.auth, intent.tls.locked) = (Some(true), true);
+    }
+    let user = "kim".to_owned();
+    observed.cluster.latched.made.users.insert(user.clone());
+    let root = || BTreeSet::from([ROOT.to_owned()]);
+    let users = [(OPERATOR, root()), (ROOT, root()), ("kim", BTreeSet::new())];
+    observed.etcd.auth.accounts = Some(Accounts {
+        enabled: true,
+        revision: 1,
+        users: users.map(|(user, roles)| (user.to_owned(), roles)).into(),
+        roles: [(ROOT.to_owned(), BTreeMap::new())].into(),
+    });
+    observed.etcd.auth.declared = Some(Declared {
+        users: vec![UserWish {
+            object: user.clone(),
+            generation: 1,
+            user,
+            roles: BTreeSet::new(),
+            login: Login::Certificate {
+                issued: Issued::Recorded(record(issuer)),
+                asked: "asked".to_owned(),
+            },
+            applied: None,
+            twin: None,
+        }],
+        roles: Vec::new(),
+    });
 }
 
 impl Trusts {
@@ -117,6 +153,9 @@ impl Trusts {
             target.intent.tls.trust = self.generation;
         }
         observed.certificates = self.certificates();
+        if let Some(issuer) = self.user {
+            declare(&mut observed, issuer);
+        }
         observed
     }
 

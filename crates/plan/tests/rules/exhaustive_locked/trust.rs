@@ -21,6 +21,8 @@ struct Held {
     keys: BTreeSet<String>,
     shown: Option<String>,
     clients: Option<String>,
+    /// What issued the certificate of a user, for which a revocation waits.
+    user: Option<String>,
 }
 
 impl Held {
@@ -41,12 +43,16 @@ impl Held {
             Keys::Gone => BTreeSet::new(),
         };
         let pods = trusts.pods.iter().flatten();
+        // Where the Secret of the members is lost, what it said of the one before is.
+        let soon = trusts.since < 600 && trusts.shown.is_some();
+        let waited_for = trusts.user.filter(|_| soon);
         Self {
             pods: pods.map(|generation| read(*generation)).collect(),
             files,
             keys,
             shown: trusts.shown.map(str::to_owned),
             clients: trusts.clients.map(str::to_owned),
+            user: waited_for.map(str::to_owned),
         }
     }
 
@@ -55,7 +61,7 @@ impl Held {
         // Without the Secret nothing starts.
         let files = self.shown.as_ref().map(|_| &self.files);
         let mut all = self.pods.iter().chain(files);
-        let shown = [&self.shown, &self.clients];
+        let shown = [&self.shown, &self.clients, &self.user];
         all.all(|trusts| shown.into_iter().flatten().all(|it| trusts.contains(it)))
     }
 
@@ -147,6 +153,8 @@ const ASKED: [(Option<&str>, Option<&str>); 5] = [
 ];
 
 const ISSUERS: [Option<&str>; 3] = [None, Some(OLD_AUTHORITY), Some(NEW_AUTHORITY)];
+/// A user that did not get another certificate yet, or none.
+const USERS: [Option<&str>; 2] = [None, Some(OLD_AUTHORITY)];
 const KEYS: [Keys; 5] = [
     Keys::First,
     Keys::Both,
@@ -155,11 +163,14 @@ const KEYS: [Keys; 5] = [
     Keys::Gone,
 ];
 
+/// In seconds: before kubelets have brought what is shown, while a revocation waits for users, and after all that.
+const SINCE: [i64; 3] = [60, 300, 9_000_000];
+
 /// What the Secrets can hold, without the pods.
 fn bases() -> Vec<Trusts> {
     let mut all = Vec::new();
     for (files, generation) in FILES {
-        for (keys, since) in KEYS.into_iter().flat_map(|it| [(it, 60), (it, 9_000_000)]) {
+        for (keys, since) in KEYS.into_iter().flat_map(|it| SINCE.map(|of| (it, of))) {
             for (shown, clients) in ISSUERS
                 .into_iter()
                 .flat_map(|it| ISSUERS.map(|of| (it, of)))
@@ -174,6 +185,7 @@ fn bases() -> Vec<Trusts> {
                     asked,
                     done,
                     revoked: keys != Keys::First && done.is_some_and(asks_to_revoke),
+                    user: None,
                     pods: Vec::new(),
                 }));
             }
@@ -186,8 +198,12 @@ fn visit(wrong: Wrong) -> (usize, Tally) {
     let (mut visited, mut tally) = (0, Tally::default());
     for base in bases() {
         let pods: Vec<Option<u64>> = (0..=base.generation).map(Some).chain([None]).collect();
-        for group in groups(&pods) {
+        for (group, user) in groups(&pods)
+            .into_iter()
+            .flat_map(|it| USERS.map(|of| (it.clone(), of)))
+        {
             let trusts = Trusts {
+                user,
                 pods: group,
                 ..base.clone()
             };
@@ -256,9 +272,10 @@ proptest! {
             (Just(files), vec(pod, 4..=5))
         }),
         keys in select(&KEYS[..]),
-        since in select(&[60, 9_000_000][..]),
+        since in select(&SINCE[..]),
         (shown, clients) in (select(&ISSUERS[..]), select(&ISSUERS[..])),
         (asked, done) in select(&ASKED[..]),
+        user in select(&ISSUERS[..]),
     ) {
         let mut tally = Tally::default();
         let trusts = Trusts {
@@ -271,6 +288,7 @@ proptest! {
             asked,
             done,
             revoked: keys != Keys::First && done.is_some_and(asks_to_revoke),
+            user,
             pods,
         };
         judge(&trusts, right, &mut tally);
