@@ -25,7 +25,7 @@ mod replace;
 mod restore;
 mod resume;
 pub(crate) mod rollout;
-mod rotation;
+pub(crate) mod rotation;
 mod shrink;
 mod stop;
 mod storage;

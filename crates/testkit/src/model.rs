@@ -14,6 +14,7 @@ mod settle;
 
 use std::sync::Arc;
 
+use api::Transport;
 use plan::{Decision, Observed};
 
 use crate::world::World;
@@ -63,6 +64,12 @@ pub enum Edit {
     Size(u32),
     /// Something that reaches the pods.
     Pods(u32),
+    /// Another transport, for members that run.
+    Switch(Transport),
+    /// Another authority, by this value of the annotation.
+    Rotate(&'static str),
+    /// Authentication on, or off.
+    Auth(bool),
 }
 
 /// What can go wrong.

@@ -4,6 +4,8 @@
 mod ask;
 mod dark;
 mod paint;
+pub mod schemes;
+pub mod trust;
 mod upkeep;
 mod watched;
 

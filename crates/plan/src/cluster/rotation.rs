@@ -2,14 +2,21 @@
 //! member is restarted once, then certificates of the new one are shown, and at last the one before is trusted no longer.
 //! No phase of it is recorded: each follows from what the Secrets hold and from what the pods were started with.
 
+mod complaints;
+
 use jiff::SignedDuration;
 
 use crate::decision::{Decision, Issue, Issuer, Rotate, Step};
 use crate::observed::{Issued, Observed, Offered, is_due};
 use crate::why::Certificates;
 
+pub(crate) use complaints::complaints;
+
 /// By then every kubelet has brought the certificates that were issued.
 const BROUGHT: SignedDuration = SignedDuration::from_mins(2);
+/// A revocation waits no longer for users whose certificates cannot be issued again: it was asked for because a key is in wrong
+/// hands.
+const USERS: SignedDuration = SignedDuration::from_mins(10);
 
 /// The next part of the way.
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
@@ -86,16 +93,27 @@ fn should_begin(observed: &Observed) -> bool {
     over || (observed.has_switched() && (asked || is_due(ours, observed.now)))
 }
 
-/// What the authority before had issued to clients has expired, or is to end at once.
+/// What the authority before had issued to clients has expired, or is to end at once: as soon as users have other
+/// certificates, or could have had.
 fn has_lasted(observed: &Observed, revoke: bool) -> bool {
-    let Some(record) = observed.certificates.members.record() else {
+    let Some(since) = since_switch(observed) else {
         return false;
     };
-    let switched = record.trust.as_ref().and_then(|it| it.switched_at.as_ref());
-    let since = switched.unwrap_or(&record.issued_at).0;
     let target = observed.cluster.target.as_ref();
     let lifetime = target.map_or(0, |target| target.intent.tls.leaf_lifetime);
     let lifetime = SignedDuration::from_secs(lifetime).max(BROUGHT);
-    let lasts = if revoke { BROUGHT } else { lifetime };
-    observed.now.duration_since(since) >= lasts
+    let lasts = match (revoke, observed.left_behind().is_empty()) {
+        (false, _) => lifetime,
+        (true, true) => BROUGHT,
+        (true, false) => USERS,
+    };
+    since >= lasts
+}
+
+/// How long certificates of the newest authority have been shown.
+fn since_switch(observed: &Observed) -> Option<SignedDuration> {
+    let record = observed.certificates.members.record()?;
+    let switched = record.trust.as_ref().and_then(|it| it.switched_at.as_ref());
+    let since = switched.unwrap_or(&record.issued_at).0;
+    Some(observed.now.duration_since(since))
 }

@@ -7,10 +7,13 @@ use jiff::SignedDuration;
 use super::certificates::{is_plaintext, is_stopped, is_trusted};
 use super::{Violation, ensure, facts};
 use crate::decision::{Issue, Issuer, Rotate};
-use crate::observed::{Issued, Observed, Offered, Pod, Process};
+use crate::observed::{Issued, Login, Observed, Offered, Pod, Process};
 
 /// A kubelet brings a changed Secret in less than this.
 const BROUGHT: SignedDuration = SignedDuration::from_secs(110);
+
+/// Users get other certificates in less than this, or not by themselves.
+const REISSUED: SignedDuration = SignedDuration::from_secs(590);
 
 fn recorded(issued: &Issued) -> Option<&Record> {
     match issued {
@@ -171,6 +174,21 @@ pub(super) fn check_stranded(observed: &Observed, pod: &Pod) -> Result<(), Viola
     ensure(up && there && !pod.terminating, Violation::Quorum)
 }
 
+/// No user has a certificate that is about to be rejected.
+fn are_users_certified(observed: &Observed, ours: &Record) -> bool {
+    let intent = observed.cluster.intent.as_ref();
+    let managed = intent.is_ok_and(|intent| intent.auth == Some(true));
+    let declared = observed.etcd.auth.declared.as_ref().filter(|_| managed);
+    let mut users = declared.into_iter().flat_map(|it| &it.users);
+    users.all(|user| match &user.login {
+        Login::Certificate {
+            issued: Issued::Recorded(own),
+            ..
+        } => own.authorities == ours.authorities || user.twin.is_some(),
+        Login::Certificate { .. } | Login::Password { .. } => true,
+    })
+}
+
 /// A part of the way from one authority to another.
 pub(super) fn check_rotation(observed: &Observed, rotate: Rotate) -> Result<(), Violation> {
     let issued = &observed.certificates;
@@ -193,17 +211,19 @@ pub(super) fn check_rotation(observed: &Observed, rotate: Rotate) -> Result<(), 
         }
         Rotate::Widen => true,
         Rotate::Forget => is_pending(ours) && known,
-        Rotate::Narrow { .. } => {
+        Rotate::Narrow { revoke } => {
             let switched = members
                 .trust
                 .as_ref()
                 .and_then(|it| it.switched_at.as_ref());
             let since = switched.unwrap_or(&members.issued_at).0;
+            let waited = observed.now.duration_since(since);
+            let first = revoke && !are_users_certified(observed, ours);
             known
                 && !is_pending(ours)
                 && is_trusted(observed)
                 && have_all_read(observed, members)
-                && observed.now.duration_since(since) >= BROUGHT
+                && waited >= if first { REISSUED } else { BROUGHT }
         }
     };
     ensure(safe, Violation::Transport)

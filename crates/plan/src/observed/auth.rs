@@ -364,6 +364,24 @@ impl Observed {
         all && well && locked && stays && calm && self.leader().is_some()
     }
 
+    /// Users whose certificates are of another authority than the newest, while they are issued by the operator.
+    pub(crate) fn left_behind(&self) -> Vec<&UserWish> {
+        let ours = self.certificates.authority.record();
+        let declared = self.etcd.auth.declared.as_ref();
+        let declared = declared.filter(|_| self.auth_asked() == Some(true));
+        let (Some(ours), Some(declared)) = (ours, declared) else {
+            return Vec::new();
+        };
+        let old = |wish: &&UserWish| match &wish.login {
+            Login::Certificate { issued, .. } => issued
+                .record()
+                .is_some_and(|it| it.authorities != ours.authorities),
+            Login::Password { .. } => false,
+        };
+        let users = declared.users.iter().filter(|wish| wish.twin.is_none());
+        users.filter(old).collect()
+    }
+
     /// Members can be asked about users and roles: they know the operator by its certificate.
     pub fn can_manage_users(&self) -> bool {
         let voters = self.etcd.members.iter().flat_map(MemberList::voters);

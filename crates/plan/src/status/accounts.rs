@@ -1,7 +1,8 @@
 //! What the objects of users and roles are told.
 
-use api::Reason;
+use api::certificates::for_clients;
 use api::v1alpha1::user::SecretVersion;
+use api::{Reason, names};
 
 use crate::decision::{Decision, Step};
 use crate::observed::{Accounts, AuthChange, Issued, Login, Observed, RoleWish, UserWish};
@@ -35,7 +36,7 @@ pub fn tell_users(observed: &Observed, decision: &Decision, outcome: &Outcome) -
             let failed = failure(observed, decision, outcome, |it| {
                 it.user() == Some(&wish.user)
             });
-            Some(failed.unwrap_or_else(|| of_user(wish, accounts)))
+            Some(failed.unwrap_or_else(|| of_user(observed, wish, accounts)))
         });
         let (ready, reason, message) = verdict?;
         Some(Told {
@@ -121,7 +122,7 @@ fn failure(
         .map(|words| (false, Reason::StepFailed, words.clone()))
 }
 
-fn of_user(wish: &UserWish, accounts: &Accounts) -> Verdict {
+fn of_user(observed: &Observed, wish: &UserWish, accounts: &Accounts) -> Verdict {
     let pending = |why: String| (false, Reason::ConfiguringAuth, why);
     let problem = |why: String| (false, Reason::AuthProblem, why);
     match &wish.login {
@@ -141,6 +142,12 @@ fn of_user(wish: &UserWish, accounts: &Accounts) -> Verdict {
         }
         Login::Certificate { issued, .. } if issued.record().is_none() => {
             return pending("the certificate is being issued".to_owned());
+        }
+        Login::Certificate { issued, .. } if is_revoked(observed, issued) => {
+            let secret = names::user_secret(&observed.cluster.name, &wish.object);
+            return problem(format!(
+                "the certificate in the Secret {secret} is of an authority that was revoked: members reject it until it is issued again"
+            ));
         }
         Login::Password { .. } | Login::Certificate { .. } => {}
     }
@@ -179,6 +186,16 @@ fn of_user(wish: &UserWish, accounts: &Accounts) -> Verdict {
         },
         why,
     )
+}
+
+/// Members that start do not trust what issued it.
+fn is_revoked(observed: &Observed, issued: &Issued) -> bool {
+    let members = observed.certificates.members.record();
+    members.zip(issued.record()).is_some_and(|(members, own)| {
+        let clients = for_clients(&own.authorities);
+        let told = members.trusted();
+        !told.contains(&own.authorities) && !told.contains(&clients)
+    })
 }
 
 fn of_role(wish: &RoleWish, accounts: &Accounts) -> Verdict {

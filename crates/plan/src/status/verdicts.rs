@@ -4,7 +4,7 @@ use api::Reason;
 use api::conditions::{ConditionType, Verdict};
 use gate::State;
 
-use crate::cluster::{auth, certificates, corrupt, hang, maintain, rollout};
+use crate::cluster::{auth, certificates, corrupt, hang, maintain, rollout, rotation};
 use crate::decision::{Decision, Step};
 use crate::observed::{
     Alarm, AlarmKind, MemberList, Observed, Pod, Process, describe, format_id, quorum,
@@ -183,6 +183,7 @@ fn complaints(
     let unsaid = refusals.iter().filter(|(_, text)| !said(text)).cloned();
     all.extend(unsaid.collect::<Vec<_>>());
     all.extend(certificates::complaints(observed));
+    all.extend(rotation::complaints(observed, decision));
     all.extend(auth::complaints(observed));
     all.extend(called_off(observed, decision));
     all.extend(hang::complaints(observed));

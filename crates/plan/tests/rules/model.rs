@@ -8,10 +8,11 @@
 use std::fmt::Write;
 
 use api::v1alpha1::cluster::OnQuorumLoss;
+use api::{Plane, Transport};
 use plan::observed::NodeState;
-use testkit::World;
 use testkit::model::{Edit, Found, Kind, Story, explore};
-use testkit::story::settled;
+use testkit::story::{BOUND, settled};
+use testkit::{Run, World};
 
 /// A story of a world, without faults.
 fn story(name: &'static str, start: World) -> Story {
@@ -131,6 +132,52 @@ fn restarted(size: u32) -> Story {
     changes("rolling restart", size, &[Edit::Pods(1)])
 }
 
+/// Both planes on the same rung.
+const fn rung(plane: Plane) -> Transport {
+    Transport {
+        client: plane,
+        peer: plane,
+    }
+}
+
+/// A cluster that has settled with TLS, and with authentication.
+fn locked(size: u32) -> World {
+    let mut world = World::new(size, 6, 1);
+    (world.object.tls, world.object.auth) = (true, Some(true));
+    let mut run = Run::new(world);
+    run.settle(BOUND).unwrap();
+    run.world
+}
+
+fn from_locked(name: &'static str, size: u32, edits: &'static [Edit]) -> Story {
+    let story = coarse(story(name, locked(size)));
+    Story { edits, ..story }
+}
+
+const ON: &[Edit] = &[Edit::Switch(rung(Plane::Tls))];
+const ON_AND_BACK: &[Edit] = &[
+    Edit::Switch(rung(Plane::Tls)),
+    Edit::Switch(rung(Plane::Plain)),
+];
+const OFF: &[Edit] = &[Edit::Auth(false), Edit::Switch(rung(Plane::Plain))];
+const REVOKED: &[Edit] = &[Edit::Rotate("revoke-1")];
+
+fn switched_on(size: u32) -> Story {
+    changes("TLS on", size, ON)
+}
+
+fn turned_round(size: u32) -> Story {
+    changes("TLS on, and back", size, ON_AND_BACK)
+}
+
+fn switched_off(size: u32) -> Story {
+    from_locked("auth and TLS off", size, OFF)
+}
+
+fn revoked(size: u32) -> Story {
+    from_locked("an authority revoked", size, REVOKED)
+}
+
 const UP_AND_DOWN: &[Edit] = &[Edit::Size(3), Edit::Size(1)];
 const FURTHER: &[Edit] = &[Edit::Size(5), Edit::Size(3)];
 
@@ -167,6 +214,18 @@ mod no_order_of_events_does_harm_or_keeps_a_cluster_down {
     }
 
     #[test]
+    fn while_tls_and_authentication_are_switched() {
+        tried(switched_on(3), 0, 1);
+        tried(turned_round(3), 0, 0);
+        tried(switched_off(3), 0, 0);
+    }
+
+    #[test]
+    fn while_an_authority_is_revoked() {
+        tried(revoked(3), 0, 1);
+    }
+
+    #[test]
     fn once_quorum_is_lost() {
         tried(proved(3), 0, 1);
         tried(asked(3), 0, 1);
@@ -185,6 +244,9 @@ fn nor_does_any_in_the_large() {
     };
     let large = vec![
         (in_turn(0, losses(5)), 2, 0),
+        (switched_on(3), 1, 0),
+        (switched_off(3), 1, 0),
+        (revoked(3), 1, 0),
         (in_turn(0, proved(5)), 1, 0),
         (in_turn(0, asked(5)), 1, 0),
         (in_turn(0, coarse(bootstrap(5))), 1, 0),

@@ -2,6 +2,7 @@
 //! are asked each is refused, where they are not the world sees the harm; and one that merely does nothing is found to
 //! keep a cluster down.
 
+use api::{Plane, Transport};
 use gate::{Action, Grant, State};
 use plan::decision::SOON;
 use plan::observed::NodeState;
@@ -89,6 +90,54 @@ fn skips_the_fence(observed: &Observed) -> Option<Step> {
         Step::StopPod { .. } if observed.cluster.latched.recovery.is_some() => Some(Step::Wait),
         _right => None,
     }
+}
+
+/// Invariant 12: each member is listed as it will listen, and only so.
+fn lists_the_goal_only(observed: &Observed) -> Option<Step> {
+    let to = observed.transport().peer.scheme();
+    let list = observed.etcd.members.as_ref()?;
+    list.members.iter().find_map(|member| {
+        let ordinal = observed.ordinal_of(member)?;
+        let goal = vec![api::names::peer_url(to, "db", "ns", ordinal)];
+        (member.peer_urls != goal).then(|| Step::UpdatePeer {
+            id: member.id,
+            ordinal,
+            peer_urls: goal,
+        })
+    })
+}
+
+const ON: &[Edit] = &[Edit::Switch(Transport {
+    client: Plane::Tls,
+    peer: Plane::Tls,
+})];
+
+fn switched() -> Story {
+    Story {
+        edits: ON,
+        ..story(settled(3, 6, 1).world)
+    }
+}
+
+#[test]
+fn a_list_under_which_no_peer_is_reached_is_found() {
+    is_caught(
+        switched(),
+        lists_the_goal_only,
+        "Transport",
+        "no peer reaches",
+    );
+}
+
+#[test]
+fn an_operator_that_lists_no_scheme_or_issues_nothing_is_found_to_stop_half_way() {
+    let why = without(|step| matches!(step, Step::UpdatePeer { .. }), &switched());
+    assert!(why.starts_with("stuck"), "{why}");
+    let why = without(
+        |step| matches!(step, Step::IssueCertificates(_)),
+        &switched(),
+    );
+    assert!(why.starts_with("stuck"), "{why}");
 }
 
 #[test]

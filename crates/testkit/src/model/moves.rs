@@ -161,6 +161,9 @@ impl State {
         match story.edits.get(self.edits) {
             Some(Edit::Size(size)) => self.world.resize(*size),
             Some(Edit::Pods(edit)) => self.world.edit(*edit),
+            Some(Edit::Switch(to)) => self.world.switch(*to),
+            Some(Edit::Rotate(value)) => self.world.rotate_by(value),
+            Some(Edit::Auth(on)) => self.world.ask_auth(Some(*on)),
             None => {}
         }
         self.edits += 1;

@@ -82,6 +82,7 @@ impl State {
         let still = decision.step == Step::Nothing && decision.reason() == Reason::AsExpected;
         if still && world.healthy_voters() == size {
             world.check_writes();
+            world.check_arrived();
             return self.verdict().map(|()| true);
         }
         // A change that does not come up is taken back.

@@ -2,6 +2,8 @@
 //! are beyond what any rule asks: names that were drawn from the counter are numbered in the order in which they are
 //! met, times fall into the few spans that some rule waits for. What no rule and no violation depends on is left out.
 
+mod locked;
+
 use std::hash::{Hash, Hasher};
 
 use gate::{Action, Grant, Report};
@@ -136,6 +138,7 @@ impl Code<'_> {
         self.put(&world.restarted);
         let latched = plan::status::latched(&world.object.status);
         self.latched(&latched);
+        self.locked(&latched);
         self.put(world.is_word_given());
         match world.unavailable_since() {
             Some(since) => self.spans(since, &[BLINK, SUSTAINED]),
@@ -152,6 +155,7 @@ impl Code<'_> {
         }
         self.put((cluster.acknowledged, cluster.given_up));
         self.id(cluster.leader.unwrap_or(0));
+        self.accounts(cluster);
     }
 
     fn claim(&mut self, claim: &Claim) {
@@ -199,12 +203,14 @@ impl Code<'_> {
             member && agrees(identity.cluster_id.as_ref(), data.map(|d| d.cluster))
         });
         self.put(fits);
+        self.noted(claim);
     }
 
     fn pod(&mut self, pod: &Pod) {
         self.name(&pod.uid);
         self.put((pod.terminating, pod.refuses, pod.frozen, pod.node.is_some()));
         self.template(&pod.template);
+        self.brought(pod);
         for id in &pod.told_removed {
             self.id(*id);
         }
@@ -226,6 +232,7 @@ impl Code<'_> {
             }
             Container::Etcd(process) => {
                 self.put((2, process.serving));
+                self.trust(process);
                 self.id(process.cluster);
                 self.id(process.member);
                 for member in &process.view {

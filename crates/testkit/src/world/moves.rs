@@ -217,6 +217,10 @@ impl World {
         }
         self.count_restarted();
         self.check_fork();
+        if self.is_locked() {
+            self.check_schemes();
+            self.check_auth();
+        }
         let long_ago = self.now - LONG_CONNECTED;
         for pod in self.pods.values_mut() {
             if let Container::Etcd(process) = &mut pod.container {

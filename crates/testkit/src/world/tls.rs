@@ -47,7 +47,7 @@ impl Secrets {
 }
 
 impl World {
-    pub(super) fn asked_transport(&self) -> Transport {
+    pub(crate) fn asked_transport(&self) -> Transport {
         let plane = Plane::from_switch(self.object.tls);
         let both = Transport {
             client: plane,
@@ -110,6 +110,27 @@ impl World {
         }
         self.check_peers();
         self.check_trust();
+    }
+
+    /// At rest members speak, trust and ask as their owner said.
+    pub(crate) fn check_arrived(&mut self) {
+        let asked = self.asked_transport();
+        let mut pods = self.pods.values();
+        let switched = pods.all(|pod| pod.template.transport == asked);
+        let alive = self.clusters.values().filter(|cluster| !cluster.given_up);
+        let enabled = alive.map(|cluster| cluster.accounts.enabled).any(|on| on);
+        let auth = self.object.auth.is_none_or(|asked| asked == enabled);
+        let ours = self.certificates.authority.as_ref();
+        let ours = ours.filter(|_| self.object.rotate.is_some());
+        let rotated = ours.is_none_or(|ours| {
+            let rotation = ours.rotation.as_ref();
+            let done = rotation.and_then(|it| it.asked.as_ref()) == self.object.rotate.as_ref();
+            let shown = self.certificates.members.as_ref();
+            done && shown.is_some_and(|it| it.authorities == ours.authorities)
+        });
+        if !(switched && auth && rotated) {
+            self.violate("it rests, and is not what was asked for");
+        }
     }
 
     fn client_of(&self, ordinal: u32) -> Option<Plane> {
