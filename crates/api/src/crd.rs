@@ -99,6 +99,9 @@ pub fn etcd_backup() -> Result<CustomResourceDefinition, CrdError> {
     let recipients = &["spec", "encryption", "recipients"];
     set(schema, recipients, "minItems", json!(1))?;
     set(schema, recipients, "maxItems", json!(16))?;
+    let namespaces = &["spec", "allowedNamespaces"];
+    set(schema, namespaces, "maxItems", json!(64))?;
+    set(schema, namespaces, "x-kubernetes-list-type", json!("set"))?;
     list_conditions(schema)?;
     for rule in rules::backup::ALL {
         add_rule(schema, rule)?;

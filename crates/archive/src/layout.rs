@@ -78,13 +78,7 @@ impl Layout {
 
 /// The directory that holds the timelines of a cluster.
 pub fn cluster_directory(path: &str, place: &Place) -> Result<String, BadName> {
-    let mut parts = Vec::new();
-    for part in path.split('/').filter(|_| !path.is_empty()) {
-        let is_part =
-            !part.is_empty() && !part.starts_with('.') && !part.contains(char::is_control);
-        check(is_part, "the path", path, PATH)?;
-        parts.push(part);
-    }
+    let mut parts = parts("the path", path)?;
     for (what, label) in [
         ("the namespace", &place.namespace),
         ("the cluster", &place.cluster),
@@ -93,6 +87,26 @@ pub fn cluster_directory(path: &str, place: &Place) -> Result<String, BadName> {
         parts.push(label);
     }
     Ok(parts.join("/"))
+}
+
+/// A file that something else made, below a path, which may be empty.
+pub fn file(path: &str, name: &str) -> Result<String, BadName> {
+    check(!name.is_empty(), "the name of a file", name, PATH)?;
+    let mut all = parts("the path", path)?;
+    all.extend(parts("the name of a file", name)?);
+    Ok(all.join("/"))
+}
+
+/// The parts of a name; none of an empty one.
+fn parts<'a>(what: &'static str, name: &'a str) -> Result<Vec<&'a str>, BadName> {
+    let mut parts = Vec::new();
+    for part in name.split('/').filter(|_| !name.is_empty()) {
+        let is_part =
+            !part.is_empty() && !part.starts_with('.') && !part.contains(char::is_control);
+        check(is_part, what, name, PATH)?;
+        parts.push(part);
+    }
+    Ok(parts)
 }
 
 /// Name of the data of a base, from the directory of its timeline.
@@ -254,6 +268,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_others_lies_below_the_path() {
+        let name = "etcd/2026-11-19T02:00:00Z snapshot.db.gz";
+        assert_eq!(file("", name).unwrap(), name);
+        assert_eq!(file("a/b", "c.db").unwrap(), "a/b/c.db");
+        for odd in ["", "/", "../a", "a/../b", "a//b", "a/", "/a", "a\nb"] {
+            assert!(file("p", odd).is_err(), "{odd:?}");
+        }
+        assert!(file("../p", "a").is_err());
+    }
+
+    #[test]
     fn names_that_others_made_up_never_panic() {
         let samples = [
             "0000000000000000042-a-1.json",
@@ -266,6 +291,7 @@ mod tests {
                 ..place()
             };
             drop(Layout::new(name, &place));
+            drop(file(name, name));
             drop(data(name, Compression::Zstd, true));
             drop(verified(name, Timestamp::MIN));
             (parse_manifest(name), parse_verified(name), parse_data(name))

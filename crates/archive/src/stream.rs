@@ -2,9 +2,11 @@
 //! compact revision, and whether the hash at its end is that of what came before. Keeps eight bytes for each page.
 //!
 //! A snapshot is a bbolt file with 32 bytes of SHA-256 behind it. Streams have been seen to end early without an error, so
-//! what has no such end is damaged, whatever it holds.
+//! what has no such end is damaged, whatever it holds. A database file that was copied has none: it is taken on request only
+//! ([`Reader::without_hash`]), and given one.
 
 mod bolt;
+mod told;
 mod tree;
 
 use sha2::{Digest as _, Sha256};
@@ -29,6 +31,10 @@ pub struct Facts {
     pub raw: Sum,
     /// The hash at its end, in hexadecimal digits.
     pub trailer: String,
+    /// Version that an etcd must have at least to start on it, such as `3.6.0`; absent where it does not say.
+    pub version: Option<String>,
+    /// Authentication was on when it was made.
+    pub auth: bool,
 }
 
 /// What is wrong with a snapshot.
@@ -43,6 +49,9 @@ pub enum Damage {
         /// How many came.
         bytes: u64,
     },
+    /// All of its pages are there, and no hash behind them.
+    #[error("it has no hash at its end")]
+    NoHash,
     /// The hash at its end is that of something else.
     #[error("the hash at its end differs from its content")]
     Trailer,
@@ -66,6 +75,8 @@ pub struct Reader {
     tree: Option<Tree>,
     hash: Sha256,
     bytes: u64,
+    /// What is at the end is not compared.
+    hashless: bool,
 }
 
 impl Default for Reader {
@@ -82,6 +93,16 @@ impl Reader {
             tree: None,
             hash: Sha256::new(),
             bytes: 0,
+            hashless: false,
+        }
+    }
+
+    /// The same for a file that is taken without its hash, or with one that is wrong. A file that was copied may go on behind
+    /// its last page, because bbolt lets files grow ahead; whatever is there is passed over.
+    pub fn without_hash() -> Self {
+        Self {
+            hashless: true,
+            ..Self::new()
         }
     }
 
@@ -108,35 +129,48 @@ impl Reader {
             none => none.insert(Tree::new(&self.page).ok_or(Damage::NotBolt)?),
         };
         if self.page.len() >= tree.page_size() {
-            self.hash.update(&self.page);
-            tree.take(&self.page);
+            if !self.hashless || tree.said().is_none() || tree.check_pages().is_err() {
+                self.hash.update(&self.page);
+                tree.take(&self.page);
+            }
             self.page.clear();
         }
         Ok(())
     }
 
-    /// After the last byte.
+    /// After the last byte. For a file that is taken without its hash the facts are those of what it becomes: of so many bytes
+    /// of it, with [`Facts::trailer`] behind them.
     pub fn finish(mut self) -> Result<Facts, Damage> {
         let bytes = self.bytes;
         let tree = self.tree.ok_or(Damage::Short { bytes })?;
         // Pages are multiples of 512 bytes: what is left over is the hash, all of it or nothing that can be used.
-        if self.page.len() != TRAILER {
-            return Err(Damage::Short { bytes });
+        if !self.hashless && self.page.len() != TRAILER {
+            let whole = self.page.is_empty() && tree.check_pages().is_ok();
+            return Err(if whole {
+                Damage::NoHash
+            } else {
+                Damage::Short { bytes }
+            });
         }
         let hash = self.hash.clone().finalize();
-        if hash.as_slice() != self.page.as_slice() {
+        if !self.hashless && hash.as_slice() != self.page.as_slice() {
             return Err(Damage::Trailer);
         }
-        self.hash.update(&self.page);
-        let (revision, compact_revision) = tree.revisions()?;
+        self.hash.update(hash.as_slice());
+        let page = u64::try_from(tree.page_size()).unwrap_or(u64::MAX);
+        let pages = tree.said().unwrap_or(0).saturating_mul(page);
+        let known = tree.known()?;
         Ok(Facts {
-            revision,
-            compact_revision,
+            revision: known.revision,
+            compact_revision: known.compact_revision,
             raw: Sum {
-                bytes,
+                bytes: pages.saturating_add(length(&hash)),
                 sha256: hex(&self.hash.finalize()),
             },
-            trailer: hex(&self.page),
+            trailer: hex(&hash),
+            version: known.told.version().map(|version| version.to_string()),
+            // etcd writes it when authentication is switched on for the first time.
+            auth: known.told.auth == Some(true),
         })
     }
 }

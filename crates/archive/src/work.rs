@@ -104,6 +104,8 @@ pub enum Task {
     Verify(Verify),
     /// Bring a base, decrypted and decompressed, to a directory.
     Fetch(Fetch),
+    /// The same with a file that something else made.
+    Import(Import),
 }
 
 /// Which data: one directory of the store, a timeline.
@@ -238,6 +240,23 @@ pub struct Fetch {
     pub into: String,
 }
 
+/// Brings a snapshot that something else made to a directory. Whether it is encrypted and how it was made smaller is told by
+/// its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Import {
+    /// Its name in the store, below the path of that.
+    pub name: String,
+    /// SHA-256 of the file as it is in the store, in hexadecimal digits; not compared when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// etcd's own hash at its end is not compared, and may be missing.
+    #[serde(default)]
+    pub skip_hash_check: bool,
+    /// This directory, which is made where it is missing.
+    pub into: String,
+}
+
 /// What a keeper says when it ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
@@ -280,7 +299,7 @@ pub enum Done {
     Snapshot(Made),
     /// A base was restored.
     Verify(Verified),
-    /// A base was fetched.
+    /// A base was fetched, or a file was.
     Fetch(Fetched),
 }
 
@@ -366,7 +385,8 @@ pub enum Depth {
     ChecksumOnly,
 }
 
-/// A base that was fetched.
+/// A base that was fetched. Of a file that something else made, the ID is its name, the time is that of its last change, and
+/// the version is the least that an etcd must have; empty where the file does not tell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fetched {

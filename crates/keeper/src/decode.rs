@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use age::DecryptError;
 use archive::hex;
-use archive::manifest::{Compression, Manifest};
+use archive::manifest::{Compression, Manifest, Sum};
 use archive::stream::{Facts, Reader};
 use archive::work::Cause;
 use bytes::{Buf as _, Bytes};
 use futures::StreamExt as _;
-use object_store::ObjectStoreExt as _;
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectMeta, ObjectStoreExt as _};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
@@ -46,7 +47,8 @@ pub(crate) async fn check(store: &Store, data: &str, manifest: &Manifest) -> Res
     let (pieces, unwanted) = mpsc::channel(1);
     // A receiver that is there and takes nothing would be waited for.
     drop(unwanted);
-    download(store, data, manifest, pieces).await
+    let object = download(store, &data.into(), pieces).await?;
+    compare(&store.url(data), object, &manifest.stored)
 }
 
 /// Brings the snapshot of a base into a file, which is synced.
@@ -57,73 +59,98 @@ pub(crate) async fn bring(
     identities: Vec<PathBuf>,
     to: &Path,
 ) -> Result<Facts> {
-    let (sender, pieces) = mpsc::channel(AHEAD);
-    let source = Pieces {
-        pieces,
-        now: Bytes::new(),
-    };
     let url = store.url(data);
-    let (of, to) = (manifest.clone(), to.to_owned());
-    let decoding = tokio::task::spawn_blocking(move || decode(source, &of, &identities, &to, &url));
-    let downloaded = download(store, data, manifest, sender).await;
-    let decoded = decoding.await.explain(Cause::Request, "decode")?;
+    let (of, to, address) = (manifest.clone(), to.to_owned(), url.clone());
+    let decoding = move |source| decode(source, &of, &identities, &to, &address);
+    let (object, decoded) = pass(store, &data.into(), decoding).await?;
     // What was stored comes first: where it is damaged, anything may be wrong with what is in it.
-    downloaded?;
+    compare(&url, object, &manifest.stored)?;
     let facts = decoded?;
     let is_same = facts.raw == manifest.raw
         && facts.trailer == manifest.trailer
         && (facts.revision, facts.compact_revision)
             == (manifest.revision, manifest.compact_revision);
     if !is_same {
-        let message = format!(
-            "{} is not the snapshot that its manifest is of",
-            store.url(data)
-        );
+        let message = format!("{url} is not the snapshot that its manifest is of");
         return Err(Fault::new(Cause::Damaged, message));
     }
     Ok(facts)
 }
 
-/// Reads all of an object, whether or not the pieces are still wanted, and compares it with its sum.
+/// An object as it was read.
+pub(crate) struct Object {
+    pub(crate) meta: ObjectMeta,
+    pub(crate) sum: Sum,
+}
+
+/// Reads an object through a decoder, which runs on a thread of its own; `None` where there is none.
+pub(crate) async fn pass<T: Send + 'static>(
+    store: &Store,
+    name: &ObjectPath,
+    decode: impl FnOnce(Pieces) -> Result<T> + Send + 'static,
+) -> Result<(Option<Object>, Result<T>)> {
+    let (sender, pieces) = mpsc::channel(AHEAD);
+    let source = Pieces {
+        pieces,
+        now: Bytes::new(),
+    };
+    let decoding = tokio::task::spawn_blocking(move || decode(source));
+    let downloaded = download(store, name, sender).await;
+    let decoded = decoding.await.explain(Cause::Request, "decode")?;
+    Ok((downloaded?, decoded))
+}
+
+/// Reads all of an object, whether or not the pieces are still wanted.
 async fn download(
     store: &Store,
-    data: &str,
-    manifest: &Manifest,
+    name: &ObjectPath,
     pieces: mpsc::Sender<Bytes>,
-) -> Result<()> {
-    let url = store.url(data);
-    let object = match store.objects.get(&data.into()).await {
+) -> Result<Option<Object>> {
+    let reading = || format!("read {}", store.url(name.as_ref()));
+    let object = match store.objects.get(name).await {
         Ok(object) => object,
-        Err(object_store::Error::NotFound { .. }) => {
-            let message = format!("{url} is missing, though there is a manifest of it");
-            return Err(Fault::new(Cause::Damaged, message));
-        }
-        Err(error) => return Err(error).explain(Cause::Store, format!("read {url}")),
+        Err(object_store::Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error).explain(Cause::Store, reading()),
     };
+    let meta = object.meta.clone();
     let mut stream = object.into_stream();
     let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
     while let Some(piece) = stream.next().await {
-        let piece = piece.explain(Cause::Store, format!("read {url}"))?;
+        let piece = piece.explain(Cause::Store, reading())?;
         hash.update(&piece);
         bytes = bytes.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
         // A decoder that has given up says why itself.
         drop(pieces.send(piece).await);
     }
-    if bytes != manifest.stored.bytes {
-        let expected = manifest.stored.bytes;
-        let message =
-            format!("{url} is damaged: it has {bytes} bytes, and {expected} were written");
-        return Err(Fault::new(Cause::Damaged, message));
+    let sha256 = hex(&hash.finalize());
+    let sum = Sum { bytes, sha256 };
+    Ok(Some(Object { meta, sum }))
+}
+
+/// What was read of a base is what was written.
+fn compare(url: &str, object: Option<Object>, stored: &Sum) -> Result<()> {
+    let damaged = |message| Err(Fault::new(Cause::Damaged, message));
+    let Some(Object { sum, .. }) = object else {
+        return damaged(format!(
+            "{url} is missing, though there is a manifest of it"
+        ));
+    };
+    if sum.bytes != stored.bytes {
+        let (bytes, expected) = (sum.bytes, stored.bytes);
+        return damaged(format!(
+            "{url} is damaged: it has {bytes} bytes, and {expected} were written"
+        ));
     }
-    if hex(&hash.finalize()) != manifest.stored.sha256 {
-        let message = format!("{url} is damaged: its SHA-256 is not that of what was written");
-        return Err(Fault::new(Cause::Damaged, message));
+    if sum.sha256 != stored.sha256 {
+        return damaged(format!(
+            "{url} is damaged: its SHA-256 is not that of what was written"
+        ));
     }
     Ok(())
 }
 
 /// Pieces that come over a channel, to be read.
-struct Pieces {
+pub(crate) struct Pieces {
     pieces: mpsc::Receiver<Bytes>,
     now: Bytes,
 }
@@ -156,16 +183,26 @@ fn decode(
     } else {
         Box::new(source)
     };
-    let mut source = match of.compression {
+    let source = match of.compression {
         Compression::None => source,
-        Compression::Zstd => {
-            let decoder = zstd::Decoder::new(source);
-            Box::new(decoder.explain(Cause::Request, "decompress")?)
-        }
+        Compression::Zstd => decompress(source)?,
     };
+    write(source, Reader::new(), to, url).and_then(|(file, facts)| {
+        file.sync_all()
+            .explain(Cause::Request, format!("write {}", to.display()))?;
+        Ok(facts)
+    })
+}
+
+/// Writes a snapshot into a file, and reads its facts meanwhile. Nothing is synced yet.
+pub(crate) fn write(
+    mut source: impl Read,
+    mut reader: Reader,
+    to: &Path,
+    url: &str,
+) -> Result<(File, Facts)> {
     let writing = format!("write {}", to.display());
     let mut file = File::create(to).explain(Cause::Request, &writing)?;
-    let mut reader = Reader::new();
     let mut buffer = vec![0; 256 << 10];
     loop {
         let number = source
@@ -179,11 +216,19 @@ fn decode(
         file.write_all(bytes).explain(Cause::Request, &writing)?;
     }
     let facts = reader.finish().explain(Cause::Damaged, url)?;
-    file.sync_all().explain(Cause::Request, &writing)?;
-    Ok(facts)
+    Ok((file, facts))
 }
 
-fn decrypt(source: Pieces, identities: &[PathBuf], url: &str) -> Result<Box<dyn Read>> {
+pub(crate) fn decompress(source: impl Read + 'static) -> Result<Box<dyn Read>> {
+    let decoder = zstd::Decoder::new(source);
+    Ok(Box::new(decoder.explain(Cause::Request, "decompress")?))
+}
+
+pub(crate) fn decrypt(
+    source: impl Read + 'static,
+    identities: &[PathBuf],
+    url: &str,
+) -> Result<Box<dyn Read>> {
     let mut keys: Vec<Box<dyn age::Identity>> = Vec::new();
     for path in identities {
         let what = format!("read the identity {}", path.display());

@@ -1,24 +1,17 @@
 //! Brings a base to a directory: `snapshot.db`, and then `ready.json`, without which the first is rubbish.
 
-use std::fs::{DirBuilder, File};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
-use archive::hex;
 use archive::layout::{self, Layout};
 use archive::manifest::{self, Manifest, seal};
 use archive::work::{Cause, Fetch, Fetched, Place};
-use sha2::{Digest as _, Sha256};
 
 use crate::args::Args;
 use crate::decode::{bring, identities};
 use crate::fault::{Explain as _, Fault, Result};
 use crate::listing;
 use crate::store::Store;
-
-const SNAPSHOT: &str = "snapshot.db";
-const READY: &str = "ready.json";
+use crate::volume::{PART, READY, SNAPSHOT, make, put_in_place, remove, sum_of, write_ready};
 
 /// Brings a base, or finds that it is there.
 pub(crate) async fn fetch(args: &Args, store: &Store, task: &Fetch) -> Result<Fetched> {
@@ -31,7 +24,7 @@ pub(crate) async fn fetch(args: &Args, store: &Store, task: &Fetch) -> Result<Fe
     if !is_there(into, &manifest) {
         // Whatever was there is of something else, or not whole.
         remove(&into.join(READY))?;
-        let part = into.join("snapshot.db.part");
+        let part = into.join(PART);
         let identities = identities(&args.identity)?;
         if let Err(fault) = bring(store, &data, &manifest, identities, &part).await {
             remove(&part)?;
@@ -39,19 +32,13 @@ pub(crate) async fn fetch(args: &Args, store: &Store, task: &Fetch) -> Result<Fe
         }
         put_in_place(&part, &into.join(SNAPSHOT))?;
         let text = seal(&manifest).explain(Cause::Request, "say that it is ready")?;
-        write(into, &text)?;
+        write_ready(into, &text)?;
     }
     Ok(Fetched {
         base: manifest.base(store.url(&data)),
         trailer: manifest.trailer,
         auth: manifest.source.auth_enabled,
     })
-}
-
-/// Makes the directory. Only its owner reads what is in it.
-fn make(into: &Path) -> Result<()> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(into);
-    made.explain(Cause::Request, format!("make {}", into.display()))
 }
 
 /// A base that must be there.
@@ -97,49 +84,5 @@ async fn timeline(store: &Store, place: &Place) -> Result<Place> {
 fn is_there(into: &Path, manifest: &Manifest) -> bool {
     let ready = std::fs::read(into.join(READY)).unwrap_or_default();
     let is_same = manifest::open::<Manifest>(&ready).is_ok_and(|ready| ready == *manifest);
-    is_same
-        && sum_of(&into.join(SNAPSHOT)) == Some((manifest.raw.bytes, manifest.raw.sha256.clone()))
-}
-
-/// Length and SHA-256 of a file.
-fn sum_of(path: &Path) -> Option<(u64, String)> {
-    let mut file = File::open(path).ok()?;
-    let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
-    let mut block = vec![0; 256 * 1024];
-    loop {
-        let read = file.read(&mut block).ok()?;
-        if read == 0 {
-            return Some((bytes, hex(&hash.finalize())));
-        }
-        hash.update(block.get(..read)?);
-        bytes = bytes.checked_add(u64::try_from(read).ok()?)?;
-    }
-}
-
-fn write(into: &Path, text: &str) -> Result<()> {
-    let part = into.join("ready.json.part");
-    let what = format!("write {}", part.display());
-    let mut file = File::create(&part).explain(Cause::Request, &what)?;
-    file.write_all(text.as_bytes())
-        .explain(Cause::Request, &what)?;
-    file.sync_all().explain(Cause::Request, &what)?;
-    put_in_place(&part, &into.join(READY))
-}
-
-/// Gives a synced file its name, and syncs that as well.
-fn put_in_place(part: &Path, to: &Path) -> Result<()> {
-    let what = format!("write {}", to.display());
-    std::fs::rename(part, to).explain(Cause::Request, &what)?;
-    let directory = to.parent().unwrap_or(to);
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.explain(Cause::Request, &what)
-}
-
-fn remove(path: &Path) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).explain(Cause::Request, format!("remove {}", path.display()))
-        }
-        _gone => Ok(()),
-    }
+    is_same && sum_of(&into.join(SNAPSHOT)).as_ref() == Some(&manifest.raw)
 }

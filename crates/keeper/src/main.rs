@@ -8,6 +8,8 @@ mod encode;
 mod fault;
 mod fetch;
 mod hide;
+mod import;
+mod layers;
 mod listing;
 mod member;
 mod pace;
@@ -17,6 +19,7 @@ mod store;
 mod trial;
 mod upload;
 mod verify;
+mod volume;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -85,6 +88,10 @@ async fn work(args: &Args, stopped: watch::Receiver<bool>) -> Result<Done> {
         }
         Task::Verify(task) => verify::verify(args, &store, &task).await.map(Done::Verify),
         Task::Fetch(task) => fetch::fetch(args, &store, &task).await.map(Done::Fetch),
+        Task::Import(task) => {
+            let imported = import::import(args, &store, &task).await?;
+            Ok(Done::Fetch(imported))
+        }
     }
 }
 

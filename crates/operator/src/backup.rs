@@ -1,6 +1,7 @@
 //! The reconcile of an EtcdBackup: what was seen of it goes into [`plan::backup::decide`], the status is written, and then the
 //! one step is done. The operator sees no data and reads no Secret of a store: that is the keeper's.
 
+pub(crate) mod elsewhere;
 pub(crate) mod job;
 pub mod places;
 

@@ -37,6 +37,8 @@ pub struct Context {
     pub pool: Pool,
     /// Writes events.
     pub recorder: Recorder,
+    /// The namespaces that are watched; empty: all.
+    pub namespaces: Vec<String>,
     /// What objects need to know of this operator.
     pub install: Installation,
     /// Domain of the Kubernetes cluster.

@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api::EtcdCluster;
-use api::v1alpha1::restore::EtcdRestore;
+use api::v1alpha1::backup::EtcdBackup;
+use api::v1alpha1::restore::{EtcdRestore, EtcdRestoreSpec};
 use kube::api::PostParams;
 use kube::core::DeserializeGuard;
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
 use kube::runtime::reflector::Store;
 use kube::{Api, Resource, ResourceExt};
+use plan::backup::elsewhere::{judge, namespace_of};
 use plan::restore::{self as rules, Named, Next, Original, Rejected, Seen, Step, Target};
 use thiserror::Error;
 use tracing::Instrument;
 
 use crate::backoff::{Attempts, Pace};
+use crate::backup::elsewhere;
 use crate::caches::{self, get};
 use crate::context::Context;
 
@@ -158,10 +161,7 @@ async fn observe(restore: &EtcdRestore, ctx: &Restores) -> Result<Seen, Error> {
     if made.is_some_and(|made| target.as_ref().is_none_or(|it| it.uid != *made)) {
         target = read(&namespace, &spec.cluster_name, ctx).await?;
     }
-    let backups = &ctx.context.caches.backups;
-    let backup = spec.backup_name.as_ref();
-    let backup = backup.and_then(|name| get(backups, &namespace, name));
-    let backup = named(backup.as_deref(), |it| it.spec.cluster_name.clone());
+    let (backup, withheld) = backup_of(&spec, &namespace, &ctx.context).await;
     let original = rules::copied_from(&spec, &namespace, &backup);
     let original = original.and_then(|name| get(clusters, &namespace, name));
     let original = named(original.as_deref(), |cluster| Original {
@@ -180,8 +180,35 @@ async fn observe(restore: &EtcdRestore, ctx: &Restores) -> Result<Seen, Error> {
         status,
         target,
         backup,
+        withheld,
         original,
     })
+}
+
+/// The EtcdBackup that is named, and why one of another namespace cannot be used.
+async fn backup_of(
+    spec: &EtcdRestoreSpec,
+    namespace: &str,
+    ctx: &Context,
+) -> (Named<String>, Option<String>) {
+    let Some(name) = &spec.backup_name else {
+        return (Named::Absent, None);
+    };
+    let cluster = |backup: &EtcdBackup| backup.spec.cluster_name.clone();
+    let there = namespace_of(spec.backup_namespace.as_deref(), namespace);
+    if there == namespace {
+        let backup = get(&ctx.caches.backups, namespace, name);
+        return (named(backup.as_deref(), cluster), None);
+    }
+    let found = elsewhere::find(name, there, ctx).await;
+    let judged = found.and_then(|backup| {
+        judge(&rules::from(spec), namespace, backup.as_ref())?;
+        Ok(backup.as_ref().map(cluster))
+    });
+    match judged {
+        Ok(cluster) => (cluster.map_or(Named::Absent, Named::There), None),
+        Err(why) => (Named::Absent, Some(why)),
+    }
 }
 
 /// What is needed of an object that may not be there.

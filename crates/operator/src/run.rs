@@ -396,6 +396,10 @@ fn build_context(shared: &Shared, options: &Options, caches: Caches) -> Context 
         pool: etcd::Pool::new(Arc::clone(&shared.connect)),
         connect: Arc::clone(&shared.connect),
         recorder: Recorder::new(shared.client.clone(), reporter),
+        namespaces: named_namespaces(options)
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         install: Installation {
             agent_image: options.agent_image.clone(),
             namespace: shared

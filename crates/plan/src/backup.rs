@@ -6,6 +6,7 @@
 //! never a backup; nor does it make a second one, unless retention has deleted the first.
 
 mod due;
+pub mod elsewhere;
 mod intent;
 mod source;
 mod tell;

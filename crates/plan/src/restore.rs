@@ -17,7 +17,7 @@ use api::v1alpha1::restore::{EtcdRestoreSpec, EtcdRestoreStatus, RestorePhase};
 use api::{ConditionType, EtcdCluster, EtcdClusterSpec, Reason};
 use jiff::Timestamp;
 
-pub use make::copied_from;
+pub use make::{copied_from, from};
 pub use target::{State, Target};
 
 /// What was seen of one EtcdRestore.
@@ -39,6 +39,8 @@ pub struct Seen {
     pub target: Option<Target>,
     /// The EtcdBackup that it names: the name of the EtcdCluster that this backs up.
     pub backup: Named<String>,
+    /// Why the EtcdBackup of another namespace cannot be used.
+    pub withheld: Option<String>,
     /// The EtcdCluster that was backed up, where its spec is copied.
     pub original: Named<Original>,
     /// The API server rejected the EtcdCluster of this generation a short while ago.
@@ -141,7 +143,7 @@ fn follow(seen: &Seen, target: &Target) -> Next {
 }
 
 fn begin(seen: &Seen) -> Next {
-    let from = match make::parse(&seen.spec, &seen.namespace) {
+    let from = match make::parse(&seen.spec) {
         Ok(from) => from,
         Err(why) => return tell::fails(seen, why, CALM),
     };

@@ -2,6 +2,7 @@
 //! and what the operator costs while nothing happens. Tables on stdout; nothing is kept but what is printed.
 
 mod admission;
+mod backup;
 mod create;
 mod floors;
 mod footprint;
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Admission(AdmissionOptions),
     /// What TLS and authentication cost, against the same without them
     Security(SecurityOptions),
+    /// What a backup costs: time, memory, and writes meanwhile; without Kubernetes
+    Backup(backup::Options),
     /// What clusters cost the operator while nothing happens, and while some of them are silent
     Idle(IdleOptions),
 }
@@ -122,7 +125,11 @@ enum Part {
 }
 
 /// Measures and prints.
-pub(crate) fn run(layout: &Layout, target: &Target, command: &Command) -> Result<()> {
+pub(crate) fn run(layout: &Layout, context: Option<&str>, command: &Command) -> Result<()> {
+    if let Command::Backup(options) = command {
+        return backup::measure(layout, options);
+    }
+    let target = &Target::resolve(layout, context)?;
     ensure!(
         target.is_local(),
         "only the local cluster can be measured: its pods and processes are within reach\nhint: `cargo xtask cluster up`, without --context"
@@ -147,6 +154,7 @@ pub(crate) fn run(layout: &Layout, target: &Target, command: &Command) -> Result
             } = options;
             security::measure(target, version, *rounds, *clusters)
         }
+        Command::Backup(options) => backup::measure(layout, options),
         Command::Idle(options) => {
             let table = idle::measure(target, options.clusters, options.workers)?;
             table.print("The operator while nothing happens");
@@ -171,16 +179,24 @@ fn measure_create(layout: &Layout, target: &Target, options: &Options) -> Result
     Ok(())
 }
 
-/// What the figures were measured on.
-fn machine(target: &Target) -> Result<String> {
+/// Its cores, and how busy it is.
+fn this_machine() -> Result<String> {
     let load = std::fs::read_to_string("/proc/loadavg")?;
     let load = load.split(' ').next().unwrap_or_default();
     let cores = std::thread::available_parallelism()?;
+    Ok(format!(
+        "a machine with {cores} cores, load {load} at the start"
+    ))
+}
+
+/// What the figures were measured on.
+fn machine(target: &Target) -> Result<String> {
     let mut kubectl = target.command("kubectl");
     kubectl.args(["get", "deployments", "--namespace", NAMESPACE, "-o"]);
     let image = "jsonpath={.items[*].spec.template.spec.containers[*].image}";
     let operator = output(kubectl.arg(image))?;
     Ok(format!(
-        "Measured on a machine with {cores} cores, load {load} at the start; operator {operator}.\n"
+        "Measured on {}; operator {operator}.\n",
+        this_machine()?
     ))
 }

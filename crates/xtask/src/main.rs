@@ -87,7 +87,7 @@ fn run() -> anyhow::Result<ExitCode> {
     match command {
         Command::Demo => demo::demo(&layout, context.as_deref())?,
         Command::Test(options) => return test::run(&layout, context.as_deref(), &options),
-        Command::Bench(command) => bench::run(&layout, &target()?, &command)?,
+        Command::Bench(command) => bench::run(&layout, context.as_deref(), &command)?,
         Command::Chaos(options) => chaos::run(&layout, &target()?, &options)?,
         Command::Tidy => tidy::tidy()?,
         Command::Cluster(command) => cluster::run(command, context.as_deref())?,

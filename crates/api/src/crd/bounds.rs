@@ -121,6 +121,9 @@ const TEXTS: &[&[&str]] = &[
     &["spec", "bootstrap", "restore", "backupName"],
     &["spec", "bootstrap", "restore", "backup"],
     &["spec", "bootstrap", "restore", "identitySecret"],
+    &["spec", "bootstrap", "restore", "backupNamespace"],
+    &["spec", "bootstrap", "restore", "credentialsSecret"],
+    &["spec", "bootstrap", "restore", "serviceAccountName"],
 ];
 
 /// An empty text would not be nothing.
@@ -157,6 +160,9 @@ const SAID: &[&[&str]] = &[
     &["spec", "bootstrap", "restore", "backupName"],
     &["spec", "bootstrap", "restore", "backup"],
     &["spec", "bootstrap", "restore", "identitySecret"],
+    &["spec", "bootstrap", "restore", "backupNamespace"],
+    &["spec", "bootstrap", "restore", "credentialsSecret"],
+    &["spec", "bootstrap", "restore", "serviceAccountName"],
 ];
 
 const NAMES: &[&[&str]] = &[
@@ -246,6 +252,7 @@ pub(super) const BACKUP_TEXTS: &[(&[&str], u64)] = &[
     (&["spec", "local", "path"], 512),
     (&["spec", "retentionPolicy", "maxAge"], 16),
     (&["spec", "encryption", "recipients", "*"], 100),
+    (&["spec", "allowedNamespaces", "*"], LABEL),
 ];
 
 /// Texts of a place where backups are.
@@ -253,6 +260,8 @@ pub(super) const LOCATION_TEXTS: &[(&[&str], u64)] = &[
     (&["clusterName"], NAME),
     (&["clusterNamespace"], NAME),
     (&["clusterID"], 16),
+    (&["snapshot", "key"], 1024),
+    (&["snapshot", "sha256"], 64),
     (&["serviceAccountName"], NAME),
     (&["s3", "bucket"], NAME),
     (&["s3", "region"], 64),
@@ -279,6 +288,8 @@ pub(super) const RESTORE_TEXTS: &[(&[&str], u64)] = &[
     (&["spec", "backup"], 128),
     (&["spec", "clusterName"], NAME),
     (&["spec", "identitySecret"], NAME),
+    (&["spec", "credentialsSecret"], NAME),
+    (&["spec", "serviceAccountName"], NAME),
     (&["spec", "dataDir"], 512),
     (&["spec", "walDir"], 512),
 ];

@@ -1,10 +1,17 @@
-//! Restores: one source, and a store that can be named. What an EtcdCluster begins with is settled once it has begun.
+//! Restores: one source, of ours or of others, and a store that can be named. What an EtcdCluster begins with is settled once it has begun.
 
 use super::{CelRule, always};
 
 const ONE_SOURCE: &str = "has(self.backupName) != has(self.source)";
 const ONE_SOURCE_MESSAGE: &str =
-    "write either backupName (an EtcdBackup in this namespace) or source (a store), and not both";
+    "write either backupName (an EtcdBackup) or source (a store), and not both";
+/// A store names what it needs itself.
+const OWN: &str = "!has(self.source) || (!has(self.backupNamespace) && !has(self.credentialsSecret) && !has(self.serviceAccountName))";
+const OWN_MESSAGE: &str = "backupNamespace, credentialsSecret and serviceAccountName go with backupName: write what the store needs into source";
+/// A file of others has no ID.
+const NO_ID: &str = "!has(self.source) || !has(self.source.snapshot) || !has(self.backup)";
+const NO_ID_MESSAGE: &str =
+    "backup is the ID of a backup that an EtcdBackup made: leave it out beside source.snapshot";
 /// IDs are what backups are called in the store.
 const ID: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')";
 const ID_MESSAGE: &str = "the ID of a backup has lower-case letters, digits and hyphens only, as status.backups of an EtcdBackup lists them";
@@ -16,6 +23,8 @@ pub(super) const BOOTSTRAP: &[CelRule] = &[
         ONE_SOURCE,
         ONE_SOURCE_MESSAGE,
     ),
+    always(&["spec", "bootstrap", "restore"], OWN, OWN_MESSAGE),
+    always(&["spec", "bootstrap", "restore"], NO_ID, NO_ID_MESSAGE),
     always(&["spec", "bootstrap", "restore", "backup"], ID, ID_MESSAGE),
     always(
         &[],
@@ -30,6 +39,26 @@ pub(crate) const LOCATION: &[CelRule] = &[
         &[],
         "[has(self.s3), has(self.gcs), has(self.azure), has(self.local)].filter(block, block).size() == 1 && (self.storageType == 'S3' ? has(self.s3) : self.storageType == 'GCS' ? has(self.gcs) : self.storageType == 'Azure' ? has(self.azure) : has(self.local))",
         "write the one block that storageType names: s3, gcs, azure or local",
+    ),
+    always(
+        &[],
+        "has(self.clusterName) != has(self.snapshot)",
+        "write either clusterName (backups that an EtcdBackup made) or snapshot (a file that something else made), and not both",
+    ),
+    always(
+        &[],
+        "!has(self.snapshot) || (!has(self.clusterNamespace) && !has(self.clusterID))",
+        "clusterNamespace and clusterID go with clusterName: leave them out beside snapshot",
+    ),
+    always(
+        &["snapshot", "key"],
+        "self.matches('^[^/.][^/]*(/[^/.][^/]*)*$')",
+        "a key is a name below path, such as 2026-11-19/etcd.db: no part of it may be empty or begin with a dot",
+    ),
+    always(
+        &["snapshot", "sha256"],
+        "self.matches('^[0-9a-f]{64}$')",
+        "a SHA-256 has 64 lower-case hexadecimal digits, as sha256sum prints it",
     ),
     always(
         &["clusterID"],
@@ -56,6 +85,8 @@ pub(crate) const LOCATION: &[CelRule] = &[
 /// An `EtcdRestore`.
 pub(crate) const ALL: &[CelRule] = &[
     always(&["spec"], ONE_SOURCE, ONE_SOURCE_MESSAGE),
+    always(&["spec"], OWN, OWN_MESSAGE),
+    always(&["spec"], NO_ID, NO_ID_MESSAGE),
     always(&["spec", "backup"], ID, ID_MESSAGE),
     always(
         &["spec"],

@@ -23,9 +23,20 @@ pub struct Bootstrap {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreFrom {
-    /// The EtcdBackup, in the namespace of this object, that made it. Either this or `source`.
+    /// The EtcdBackup that made it. Either this or `source`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_name: Option<String>,
+    /// Namespace of the EtcdBackup; that of this object when absent. The EtcdBackup of another one must
+    /// list this one in `allowedNamespaces`, and only the place of the backup is taken from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup_namespace: Option<String>,
+    /// Secret in the namespace of this object with the credentials of the store, and its `ca.crt`, under the keys that an
+    /// EtcdBackup wants; instead of those that the EtcdBackup names. For one of another namespace this or `serviceAccountName` is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials_secret: Option<String>,
+    /// Service account of the Job that brings the backup, instead of that of the EtcdBackup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account_name: Option<String>,
     /// Where it is, when there is no EtcdBackup. Either this or `backupName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<BackupLocation>,
@@ -35,12 +46,14 @@ pub struct RestoreFrom {
     /// Secret whose values are private keys of age (`AGE-SECRET-KEY-…`), for a backup that is encrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_secret: Option<String>,
-    /// The hash that etcd itself puts at the end of a snapshot is not compared. The checksums of the backup are compared when it is brought.
+    /// The hash that etcd itself puts at the end of a snapshot is not compared; a `source.snapshot` may be without one. The
+    /// checksums of a backup are compared when it is brought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_hash_check: Option<bool>,
 }
 
-/// A store, and the cluster whose backups are meant. Secrets are read in the namespace of the object that says this.
+/// A store, and the cluster whose backups are meant, or a file that something else made. Secrets are read in the namespace of
+/// the object that says this.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupLocation {
@@ -61,8 +74,12 @@ pub struct BackupLocation {
     /// Service account of the Job that brings the backup, for stores that know it (workload identity).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
-    /// Name that the EtcdCluster had when it was backed up.
-    pub cluster_name: String,
+    /// Name that the EtcdCluster had when it was backed up. Either this or `snapshot`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_name: Option<String>,
+    /// A snapshot of etcd that something else made. Either this or `clusterName`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotFile>,
     /// Namespace that it was in; that of this object when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_namespace: Option<String>,
@@ -72,11 +89,23 @@ pub struct BackupLocation {
     pub cluster_id: Option<String>,
 }
 
+/// A snapshot that something else made: by `etcdctl snapshot save`, or the file `member/snap/db` of a member that was stopped. It
+/// may be compressed with gzip or zstd and encrypted with age, which is told by its content.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SnapshotFile {
+    /// Its name in the store, below `path`.
+    pub key: String,
+    /// SHA-256 of the file as it is in the store, in hexadecimal digits, as `sha256sum` prints it; not compared when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+}
+
 impl BackupLocation {
     /// The store, as an EtcdBackup would name it.
     pub fn as_backup(&self) -> EtcdBackupSpec {
         EtcdBackupSpec {
-            cluster_name: self.cluster_name.clone(),
+            cluster_name: self.cluster_name.clone().unwrap_or_default(),
             storage_type: self.storage_type,
             s3: self.s3.clone(),
             gcs: self.gcs.clone(),
@@ -115,12 +144,20 @@ impl BackupLocation {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdRestoreSpec {
-    /// The EtcdBackup, in this namespace, that made the backup. Either this or `source`.
+    /// The EtcdBackup that made the backup. Either this or `source`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_name: Option<String>,
-    /// Namespace of the EtcdBackup; that of this object when absent, and no other is possible in this release.
+    /// Namespace of the EtcdBackup; that of this object when absent. The EtcdBackup of another one must
+    /// list this one in `allowedNamespaces`, and only the place of the backup is taken from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_namespace: Option<String>,
+    /// Secret in this namespace with the credentials of the store, and its `ca.crt`, under the keys that an EtcdBackup wants;
+    /// instead of those that the EtcdBackup names. For one of another namespace this or `serviceAccountName` is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials_secret: Option<String>,
+    /// Service account of the Job that brings the backup, instead of that of the EtcdBackup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account_name: Option<String>,
     /// Where the backup is, when there is no EtcdBackup. Either this or `backupName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<BackupLocation>,
@@ -145,7 +182,8 @@ pub struct EtcdRestoreSpec {
     /// Only the directory that members have anyway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_dir: Option<String>,
-    /// The hash that etcd itself puts at the end of a snapshot is not compared. The checksums of the backup are compared when it is brought.
+    /// The hash that etcd itself puts at the end of a snapshot is not compared; a `source.snapshot` may be without one. The
+    /// checksums of a backup are compared when it is brought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_hash_check: Option<bool>,
 }
@@ -220,7 +258,7 @@ pub enum RestorePhase {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Restored {
-    /// ID of the backup.
+    /// ID of the backup; the key of a file that something else made.
     pub backup: String,
     /// Revision of etcd that it holds.
     pub revision: i64,

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use super::Damage;
 use super::bolt::{Bucket, Meta, Page, Shape, revision_at};
+use super::told::{Of, Told};
 
 /// The value of a page that is a branch; the rest of it is the last child.
 const BRANCH: u64 = 1 << 63;
 /// The value of a leaf without rows.
-const EMPTY: u64 = 1 << 62;
+pub(super) const EMPTY: u64 = 1 << 62;
 /// No tree of bbolt is as deep; a circle is.
 const DEPTH: usize = 64;
 /// Sizes of keys of the bucket `key`: a revision, and one that deletes.
@@ -37,13 +38,24 @@ struct Partial {
     missing: u32,
 }
 
-/// A page that could be of the root, or of the bucket `meta`.
+/// A page that could be of the root, or of a bucket in which etcd speaks of itself.
 #[derive(Default)]
 struct Odd {
     children: Vec<u64>,
     rows: Option<Rows>,
-    meta: Option<u64>,
-    compacted: u64,
+    /// Where these buckets begin.
+    buckets: BTreeMap<Of, u64>,
+    /// What small buckets say that lie in it.
+    within: Told,
+    /// What it says, if it is of such a bucket itself.
+    told: Told,
+}
+
+/// What the whole file says.
+pub(super) struct Known {
+    pub(super) revision: i64,
+    pub(super) compact_revision: i64,
+    pub(super) told: Told,
 }
 
 /// Where the rows of the bucket `key` are.
@@ -212,37 +224,62 @@ impl Tree {
             return;
         };
         let odd = odd(page);
-        if odd.rows.is_some() || odd.meta.is_some() || odd.compacted != 0 {
+        let says = odd.within != Told::default() || odd.told != Told::default();
+        if odd.rows.is_some() || !odd.buckets.is_empty() || says {
             self.odd.insert(number, odd);
         }
     }
 
-    /// Revision and compact revision, once all pages have passed.
-    pub(super) fn revisions(mut self) -> Result<(i64, i64), Damage> {
+    /// Pages that the file says it has, once its two first ones have passed. What is behind them is of no use.
+    pub(super) fn said(&self) -> Option<u64> {
+        (self.pages() >= 2).then_some(self.meta.pages)
+    }
+
+    /// Whether so many pages are all that the file says it has.
+    pub(super) fn check_pages(&self) -> Result<(), Damage> {
+        let (pages, said) = (self.pages(), self.meta.pages);
+        if pages == said {
+            return Ok(());
+        }
+        Err(Damage::Pages { pages, said })
+    }
+
+    /// What it all says, once all pages have passed.
+    pub(super) fn known(mut self) -> Result<Known, Damage> {
         for long in std::mem::take(&mut self.long) {
             self.note(long.number, &long.bytes);
         }
-        let (pages, said) = (self.pages(), self.meta.pages);
-        if pages != said {
-            return Err(Damage::Pages { pages, said });
-        }
+        self.check_pages()?;
         let root = self.leaves(self.meta.root)?;
         let rows = root.iter().find_map(|leaf| leaf.rows);
         let newest = match rows.ok_or(Damage::Tree("it has no bucket for keys"))? {
             Rows::Here(newest) => newest,
             Rows::At(page) => self.newest(page)?,
         };
-        let mut compacted = root.iter().map(|leaf| leaf.compacted).max().unwrap_or(0);
-        if let Some(page) = root.iter().find_map(|leaf| leaf.meta) {
-            let leaves = self.leaves(page)?;
-            compacted = leaves.iter().map(|leaf| leaf.compacted).max().unwrap_or(0);
+        let mut told = Told::default();
+        for of in Of::ALL {
+            told = match root.iter().find_map(|leaf| leaf.buckets.get(&of)) {
+                Some(page) => {
+                    let leaves = self.leaves(*page)?;
+                    let all = leaves.iter().map(|leaf| leaf.told.only(of));
+                    all.fold(told, Told::and)
+                }
+                None => {
+                    let all = root.iter().map(|leaf| leaf.within.only(of));
+                    all.fold(told, Told::and)
+                }
+            };
         }
         // An etcd without any key is at revision 1. Where a compaction removed the newest rows, which were deletions, etcd
         // goes on from the revision of the compaction.
         let number = |revision| {
             i64::try_from(revision).map_err(|_large| Damage::Tree("a revision is too large"))
         };
-        Ok((number(newest.max(compacted).max(1))?, number(compacted)?))
+        Ok(Known {
+            revision: number(newest.max(told.compacted).max(1))?,
+            compact_revision: number(told.compacted)?,
+            told,
+        })
     }
 
     /// The leaves of buckets below a page.
@@ -280,24 +317,25 @@ impl Tree {
     }
 }
 
-/// What a leaf says about buckets and compactions.
+/// What a leaf says about buckets, or in one of them.
 fn odd(page: Page<'_>) -> Odd {
     let mut odd = Odd::default();
     for leaf in (0..page.count).map_while(|index| page.leaf(index)) {
-        let Some((key, value)) = page.entry(leaf) else {
+        let Some((key, value)) = page.entry(leaf).filter(|_| leaf.is_bucket) else {
             continue;
         };
-        match (leaf.is_bucket, key) {
-            (true, b"key") => odd.rows = Bucket::parse(value).and_then(rows),
-            (true, b"meta") => match Bucket::parse(value) {
-                Some(Bucket::At(page)) => odd.meta = Some(page),
-                Some(Bucket::Inline(page)) => odd.compacted = odd.compacted.max(compacted(page)),
-                None => {}
-            },
-            _other => {}
+        if key == b"key" {
+            odd.rows = Bucket::parse(value).and_then(rows);
+        }
+        match (Of::named(key), Bucket::parse(value)) {
+            (Some(of), Some(Bucket::At(page))) => drop(odd.buckets.insert(of, page)),
+            (Some(of), Some(Bucket::Inline(page))) => {
+                odd.within = odd.within.and(Told::read(page).only(of));
+            }
+            (None, _) | (_, None) => {}
         }
     }
-    odd.compacted = odd.compacted.max(compacted(page));
+    odd.told = Told::read(page);
     odd
 }
 
@@ -312,16 +350,4 @@ fn rows(bucket: Bucket<'_>) -> Option<Rows> {
     let (key, _) = page.entry(page.leaf(last)?)?;
     let revision = revision_at(key, 0).filter(|revision| *revision < EMPTY)?;
     ROW.contains(&key.len()).then_some(Rows::Here(revision))
-}
-
-/// The revision up to which history is, or is about to be, compacted away: etcd finishes after a restore what was scheduled.
-fn compacted(page: Page<'_>) -> u64 {
-    let leaves = (0..page.count).map_while(|index| page.leaf(index));
-    let entries = leaves
-        .filter(|leaf| !leaf.is_bucket)
-        .filter_map(|leaf| page.entry(leaf));
-    let names: [&[u8]; 2] = [b"finishedCompactRev", b"scheduledCompactRev"];
-    let told = entries.filter(|(key, _)| names.contains(key));
-    let told = told.filter_map(|(_, value)| revision_at(value, 0));
-    told.filter(|revision| *revision < EMPTY).max().unwrap_or(0)
 }

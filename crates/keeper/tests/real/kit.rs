@@ -21,7 +21,7 @@ pub(crate) const VERSIONS: [&str; 3] = ["3.5.35", "3.6.16", "3.7.3"];
 /// The directory of the tools of one version; `None` if the environment offers none.
 pub(crate) fn tools(version: &str) -> Option<PathBuf> {
     let directory = PathBuf::from(std::env::var_os("ETCD_BINARIES")?).join(version);
-    for tool in ["etcd", "etcdutl"] {
+    for tool in ["etcd", "etcdctl", "etcdutl"] {
         let path = directory.join(tool);
         assert!(
             path.is_file(),
@@ -58,7 +58,7 @@ pub(crate) fn on_one_version<F: Future<Output = ()>>(test: impl Fn(PathBuf) -> F
     }
 }
 
-fn block_on(test: impl Future<Output = ()>) {
+pub(crate) fn block_on(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -186,7 +186,7 @@ pub(crate) struct Bench {
     pub(crate) status: etcd::Status,
     /// Holds the store and all else that the keeper is given.
     pub(crate) directory: TempDir,
-    _process: Process,
+    process: Process,
 }
 
 impl Bench {
@@ -205,8 +205,28 @@ impl Bench {
             member,
             status,
             directory,
-            _process: process,
+            process,
         }
+    }
+
+    /// Ends etcd as the kubelet does.
+    pub(crate) fn stop(&mut self) {
+        let id = self.process.0.id().to_string();
+        let told = Command::new("kill").arg(id).status();
+        assert!(told.unwrap().success());
+        self.process.0.wait().unwrap();
+    }
+
+    /// What `etcdctl` says, which must succeed.
+    pub(crate) fn etcdctl(&self, words: &[&str]) -> String {
+        let done = Command::new(self.tools.join("etcdctl"))
+            .env("ETCDCTL_API", "3")
+            .arg(format!("--endpoints=127.0.0.1:{}", self.seat.client))
+            .args(words)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
     }
 
     /// Writes some keys, some of them large, and a few revisions of one.

@@ -7,6 +7,7 @@
 )]
 
 mod damage;
+mod foreign;
 mod kit;
 mod round;
 mod s3;

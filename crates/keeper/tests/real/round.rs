@@ -41,9 +41,9 @@ pub(crate) fn fetch(bench: &Bench, id: Option<&str>) -> Task {
 }
 
 /// Restores a file with etcdutl and starts etcd on it; revision, keys and hash up to a revision.
-async fn restored(bench: &Bench, file: &Path, revision: i64) -> (i64, u64, u32) {
+pub(crate) async fn restored(tools: &Path, file: &Path, revision: i64) -> (i64, u64, u32) {
     let seat = Seat::new("r-0");
-    let done = Command::new(bench.tools.join("etcdutl"))
+    let done = Command::new(tools.join("etcdutl"))
         .args(["snapshot", "restore"])
         .arg(file)
         .arg("--data-dir")
@@ -57,7 +57,7 @@ async fn restored(bench: &Bench, file: &Path, revision: i64) -> (i64, u64, u32) 
         "{}",
         String::from_utf8_lossy(&done.stderr)
     );
-    let _process = seat.start(&bench.tools, &[&seat], "existing");
+    let _process = seat.start(tools, &[&seat], "existing");
     let member = seat.member();
     let status = serving(&member).await;
     let hash = member.hash_kv(revision).await.unwrap();
@@ -86,7 +86,7 @@ fn standard_tools_bring_a_base_back_with_all_its_data() {
         let file = bench.directory.path().join("by-hand.db");
         std::fs::write(&file, raw).unwrap();
         let hash = bench.member.hash_kv(301).await.unwrap().hash;
-        assert_eq!(restored(&bench, &file, 301).await, (301, 300, hash));
+        assert_eq!(restored(&bench.tools, &file, 301).await, (301, 300, hash));
     });
 }
 
@@ -195,7 +195,7 @@ fn a_fetch_brings_the_snapshot_and_then_says_that_it_is_ready() {
         assert_eq!(fetched.trailer, archive::hex(&bytes[bytes.len() - 32..]));
         let hash = bench.member.hash_kv(101).await.unwrap().hash;
         assert_eq!(
-            restored(&bench, &into.join("snapshot.db"), 101).await,
+            restored(&bench.tools, &into.join("snapshot.db"), 101).await,
             (101, 100, hash)
         );
 

@@ -4,11 +4,12 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use archive::work::{Cause, Depth, Keep, Store, Task};
+use archive::work::{Cause, Depth, Import, Keep, Store, Task};
 use tokio::net::TcpStream;
 
 use crate::damage::failed;
-use crate::kit::{Bench, Process, eventually, free_port, skipped, tools};
+use crate::foreign::{brought, fetched, import, saved};
+use crate::kit::{Bench, Process, VERSIONS, eventually, free_port, on_one_version, skipped, tools};
 use crate::round::{made, verified, verify};
 
 fn store(port: u16, bucket: &str) -> Store {
@@ -100,5 +101,43 @@ fn a_base_goes_to_s3_and_back() {
             cause == Cause::Store && message.contains("SignatureDoesNotMatch"),
             "{message}"
         );
+    });
+}
+
+#[test]
+fn a_file_of_others_comes_from_s3_whatever_its_name() {
+    let Some(server) = std::env::var_os("S3_SERVER") else {
+        return skipped("S3_SERVER is not set");
+    };
+    if tools(VERSIONS[2]).is_none() {
+        return skipped("ETCD_BINARIES is not set");
+    }
+    on_one_version(async |tools| {
+        let objects = tempfile::tempdir().unwrap();
+        let (port, _server) = serve(&server, objects.path()).await;
+        let bench = Bench::new(tools).await;
+        bench.fill(20).await;
+        let secrets = bench.directory.path().join("secrets");
+        std::fs::write(secrets.join("access-key"), "test").unwrap();
+        std::fs::write(secrets.join("secret-key"), "testtest").unwrap();
+        let raw = saved(&bench);
+        let name = "2026-11-19T02:00:00Z/etcd 1+2%20=ü.db";
+        let place = objects.path().join("bucket/backups").join(name);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::write(place, &raw).unwrap();
+        let mut task = import(&bench);
+        task.name = name.to_owned();
+        let run = async |task: &Import| {
+            let task = Task::Import(task.clone());
+            bench.run_with(store(port, "bucket"), task).await
+        };
+        let fetched = fetched(run(&task).await);
+        assert_eq!(fetched.base.revision, 21);
+        assert_eq!(fetched.base.url, format!("s3://bucket/backups/{name}"));
+        assert_eq!(std::fs::read(brought(&bench)).unwrap(), raw);
+        task.name = "absent.db".to_owned();
+        let (cause, message) = failed(run(&task).await);
+        assert_eq!(cause, Cause::Damaged);
+        assert_eq!(message, "there is no s3://bucket/backups/absent.db");
     });
 }

@@ -18,7 +18,7 @@ fn wish() -> RestoreWish {
                 secret_key_secret: Some("keys".into()),
                 ..S3::default()
             }),
-            cluster_name: "old".into(),
+            cluster_name: Some("old".into()),
             ..BackupLocation::default()
         }),
         identity_secret: Some("age".into()),

@@ -123,6 +123,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         pool: etcd::Pool::new(Arc::clone(&connect)),
         connect,
         recorder: Recorder::new(client.clone(), reporter),
+        namespaces: Vec::new(),
         install: manifests::Installation {
             agent_image: "operator:1".into(),
             namespace: Some("etcd-operator-system".into()),

@@ -32,6 +32,14 @@ fn backup() -> EtcdBackup {
     .unwrap()
 }
 
+/// One of the same name in another namespace, which lists ours.
+fn elsewhere(namespace: &str) -> EtcdBackup {
+    let mut backup = backup();
+    backup.metadata.namespace = Some(namespace.to_owned());
+    backup.spec.allowed_namespaces = vec!["prod".to_owned()];
+    backup
+}
+
 /// The cluster that was made, as the API server has it.
 fn made(uid: &str, status: &Value) -> Value {
     json!({"apiVersion": "etcd.etcd.io/v1alpha1", "kind": "EtcdCluster",
@@ -42,6 +50,8 @@ fn made(uid: &str, status: &Value) -> Value {
 
 struct World {
     clusters: Vec<Value>,
+    /// The namespaces that the operator watches; empty: all.
+    namespaces: Vec<String>,
     rejected: Attempts<String>,
 }
 
@@ -49,6 +59,7 @@ impl World {
     fn new(clusters: Vec<Value>) -> Self {
         Self {
             clusters,
+            namespaces: Vec::new(),
             rejected: Attempts::default(),
         }
     }
@@ -61,6 +72,7 @@ impl World {
     ) -> (Vec<Recorded>, Result<(), String>) {
         let (client, asked) = recorded(answers);
         let mut ctx = context(&client, vec![]);
+        ctx.namespaces = self.namespaces.clone();
         let clusters = self
             .clusters
             .iter()
@@ -68,7 +80,8 @@ impl World {
         // The one that was backed up.
         let original = DeserializeGuard(Ok(cluster()));
         ctx.caches.clusters = store(clusters.chain([original]).collect());
-        ctx.caches.backups = store(vec![DeserializeGuard(Ok(backup()))]);
+        let backups = [backup(), elsewhere("shop")].map(|backup| DeserializeGuard(Ok(backup)));
+        ctx.caches.backups = store(backups.into());
         let restores = Restores {
             context: Arc::new(ctx),
             store: store(vec![DeserializeGuard(Ok(restore.clone()))]),
@@ -151,6 +164,45 @@ async fn a_status_that_says_nothing_new_is_written_before_a_create_and_an_old_on
     assert_eq!(asked[0].2["metadata"]["resourceVersion"], "7");
     let written: EtcdRestoreStatus = serde_json::from_value(status_of(&asked[0])).unwrap();
     assert_eq!(Some(written), known.status);
+}
+
+#[tokio::test]
+async fn a_backup_elsewhere_is_in_the_cache_of_all_namespaces_or_listed_by_name_or_not_asked_for() {
+    let mut known = restore(&json!({}));
+    known.spec.backup_namespace = Some("shop".to_owned());
+    known.spec.credentials_secret = Some("readonly".to_owned());
+    let made = || {
+        let cluster = (201, made("cluster-uid", &json!(null)));
+        vec![(200, json!(known)), cluster, (200, json!(known)), EVENT()]
+    };
+    let create = format!("{CLUSTERS}?");
+    let writes = [("PUT", STATUS), ("POST", &*create), ("PUT", STATUS)];
+    let (asked, result) = World::new(vec![]).look(&known, made()).await;
+    assert_eq!((result, words(&asked)), (Ok(()), writes.to_vec()));
+    let restore = &asked[1].2["spec"]["bootstrap"]["restore"];
+    assert_eq!(restore["backupNamespace"], "shop");
+    assert_eq!(restore["credentialsSecret"], "readonly");
+    assert!(
+        asked[1].2["spec"].get("size").is_none(),
+        "no copy of what runs there"
+    );
+
+    // Watches of single namespaces have caches of their own.
+    let mut world = World::new(vec![]);
+    world.namespaces = vec!["prod".to_owned(), "shop".to_owned()];
+    let listed = json!({"metadata": {}, "items": [elsewhere("shop")]});
+    let answers = [vec![(200, listed)], made()].concat();
+    let (asked, result) = world.look(&known, answers).await;
+    let list = "/apis/etcd.etcd.io/v1alpha1/namespaces/shop/etcdbackups?&fieldSelector=metadata.name%3Dnightly";
+    let wanted = [vec![("GET", list)], writes.to_vec()].concat();
+    assert_eq!((result, words(&asked)), (Ok(()), wanted));
+
+    world.namespaces.pop();
+    let (asked, result) = world.look(&known, vec![(200, json!(known))]).await;
+    assert_eq!((result, words(&asked)), (Ok(()), vec![("PUT", STATUS)]));
+    let said = status_of(&asked[0])["conditions"][0]["message"].clone();
+    let said = said.as_str().unwrap();
+    assert!(said.contains("does not watch namespace shop"), "{said}");
 }
 
 #[tokio::test]

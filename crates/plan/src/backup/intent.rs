@@ -25,9 +25,9 @@ impl Intent {
     /// Reads a spec; otherwise what to write instead.
     pub fn parse(spec: &EtcdBackupSpec, namespace: &str) -> Result<Self, String> {
         let other = spec.cluster_namespace.as_deref();
-        if other.is_some_and(|other| !other.is_empty() && other != namespace) {
+        if let Some(other) = other.filter(|other| !other.is_empty() && *other != namespace) {
             return Err(format!(
-                "spec.clusterNamespace: an EtcdBackup serves clusters of its own namespace, {namespace}: create it in the namespace of the cluster"
+                "spec.clusterNamespace: an EtcdBackup serves clusters of its own namespace, {namespace}: create it in namespace {other}, with allowedNamespaces: [{namespace}] if its backups are to be restored here"
             ));
         }
         let zone = spec.time_zone.as_deref();

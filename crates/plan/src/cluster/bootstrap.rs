@@ -9,7 +9,7 @@ use crate::cluster::answers::requeue_by_pod_age;
 use crate::cluster::join::joins;
 use crate::decision::BUMP;
 use crate::decision::{Decision, LATER, SOON, Step};
-use crate::observed::{Latched, Observed, Pod, Process, Proven};
+use crate::observed::{Latched, Observed, Pod, Process, Proven, skips_hash};
 use crate::why::Bootstrap;
 
 pub(super) fn decide(observed: &Observed) -> Option<Decision> {
@@ -214,7 +214,7 @@ fn bump(observed: &Observed) -> u64 {
 fn skips_hash_check(observed: &Observed) -> bool {
     let intent = observed.cluster.intent.as_ref().ok();
     let restore = intent.and_then(|intent| intent.restore.as_ref());
-    restore.is_some_and(|restore| restore.skip_hash_check == Some(true))
+    restore.is_some_and(|restore| skips_hash(restore))
 }
 
 fn wait_for_pods(observed: &Observed) -> Decision {

@@ -2,13 +2,13 @@
 
 use api::v1alpha1::backup::{EtcdBackup, EtcdBackupSpec};
 use api::v1alpha1::memory::RestoreMemory;
-use api::v1alpha1::restore::RestoreFrom;
+use api::v1alpha1::restore::{BackupLocation, RestoreFrom};
 use archive::layout;
-use archive::work::{Fetch, Place, Request, SCRATCH, Store, Task};
+use archive::work::{Fetch, Import, Place, Request, SCRATCH, Store, Task};
 
 use super::{Claim, Observed};
 pub use crate::backup::JobState;
-use crate::backup::store_of;
+use crate::backup::{elsewhere, store_of};
 
 /// What is known of the backup that a cluster is to begin with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,14 +28,31 @@ pub struct RestoreWish {
     pub location: EtcdBackupSpec,
     /// The same for the keeper.
     pub store: Store,
-    /// Which cluster it is of. Without an ID: the only one that the store has of that name.
-    pub place: Place,
-    /// Its ID; the newest when absent.
-    pub id: Option<String>,
+    /// Which one.
+    pub wanted: Wanted,
     /// Secret with private keys.
     pub identity: Option<String>,
     /// etcd's own hash is not compared.
     pub skip_hash_check: bool,
+}
+
+/// What is to be brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A backup that an EtcdBackup made.
+    Backup {
+        /// Which cluster it is of. Without an ID: the only one that the store has of that name.
+        place: Place,
+        /// Its ID; the newest when absent.
+        id: Option<String>,
+    },
+    /// A file that something else made.
+    File {
+        /// Its name below the path of the store.
+        key: String,
+        /// Its SHA-256.
+        sha256: Option<String>,
+    },
 }
 
 /// The Job that brings a backup, and what it was created for.
@@ -64,39 +81,32 @@ impl RestoreWish {
         namespace: &str,
         backup: Option<&EtcdBackup>,
     ) -> Result<Self, String> {
-        let (location, place) = match (&from.backup_name, &from.source) {
+        let (location, wanted) = match (&from.backup_name, &from.source) {
             (Some(name), None) => {
-                let backup = backup
-                    .ok_or_else(|| format!("there is no EtcdBackup {name} in this namespace"))?;
-                (backup.spec.clone(), place_of(name, namespace, backup)?)
+                let there = elsewhere::namespace_of(from.backup_namespace.as_deref(), namespace);
+                let backup = elsewhere::usable(name, there, namespace, backup)?;
+                let id = from.backup.clone();
+                let place = place_of(name, there, backup)?;
+                let location = elsewhere::location(from, there, namespace, backup)?;
+                (location, Wanted::Backup { place, id })
             }
-            (None, Some(source)) => {
-                let other = source.cluster_namespace.as_deref();
-                let place = Place {
-                    namespace: other.unwrap_or(namespace).to_owned(),
-                    cluster: source.cluster_name.clone(),
-                    cluster_id: source.cluster_id.clone().unwrap_or_default(),
-                };
-                (source.as_backup(), place)
-            }
+            (None, Some(source)) => (source.as_backup(), wanted(from, source, namespace)?),
             (Some(_), Some(_)) | (None, None) => {
                 return Err("write either backupName or source, and not both".to_owned());
             }
         };
         let store = store_of(&location)?;
-        let identity = from.identity_secret.clone();
-        let skip_hash_check = from.skip_hash_check == Some(true);
         let wish = Self {
             hash: String::new(),
             location,
             store,
-            place,
-            id: from.backup.clone(),
-            identity,
-            skip_hash_check,
+            wanted,
+            identity: from.identity_secret.clone(),
+            skip_hash_check: from.skip_hash_check == Some(true),
         };
         let secret = wish.identity.as_deref().unwrap_or_default();
-        let text = format!("{} {secret} {skip_hash_check}", wish.request().to_text());
+        let skip = wish.skip_hash_check;
+        let text = format!("{} {secret} {skip}", wish.request().to_text());
         Ok(Self {
             hash: format!("{:016x}", crate::backup::hash(&text)),
             ..wish
@@ -105,15 +115,57 @@ impl RestoreWish {
 
     /// What the keeper is told.
     pub fn request(&self) -> Request {
-        Request {
-            store: self.store.clone(),
-            task: Task::Fetch(Fetch {
-                place: self.place.clone(),
-                id: self.id.clone(),
-                into: format!("{SCRATCH}/{}", gate::restore_directory(&self.hash)),
+        let into = format!("{SCRATCH}/{}", gate::restore_directory(&self.hash));
+        let task = match &self.wanted {
+            Wanted::Backup { place, id } => Task::Fetch(Fetch {
+                place: place.clone(),
+                id: id.clone(),
+                into,
             }),
-        }
+            Wanted::File { key, sha256 } => Task::Import(Import {
+                name: key.clone(),
+                sha256: sha256.clone(),
+                skip_hash_check: self.skip_hash_check,
+                into,
+            }),
+        };
+        let store = self.store.clone();
+        Request { store, task }
     }
+}
+
+/// What is meant in a store that a spec names.
+fn wanted(from: &RestoreFrom, source: &BackupLocation, namespace: &str) -> Result<Wanted, String> {
+    match (&source.cluster_name, &source.snapshot) {
+        (Some(cluster), None) => {
+            let other = source.cluster_namespace.as_deref();
+            let place = Place {
+                namespace: other.unwrap_or(namespace).to_owned(),
+                cluster: cluster.clone(),
+                cluster_id: source.cluster_id.clone().unwrap_or_default(),
+            };
+            let id = from.backup.clone();
+            Ok(Wanted::Backup { place, id })
+        }
+        (None, Some(_)) if from.backup.is_some() => {
+            Err("backup is the ID of a backup that an EtcdBackup made: leave it out beside source.snapshot".to_owned())
+        }
+        (None, Some(file)) => Ok(Wanted::File {
+            key: file.key.clone(),
+            sha256: file.sha256.clone(),
+        }),
+        (Some(_), Some(_)) | (None, None) => Err(
+            "source: write either clusterName (backups that an EtcdBackup made) or snapshot (a file that something else made), and not both"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Whether the hash at the end of what was brought is not compared. The keeper gave a file of others the hash of what it brought.
+pub(crate) fn skips_hash(from: &RestoreFrom) -> bool {
+    let source = from.source.as_ref();
+    let of_others = source.is_some_and(|source| source.snapshot.is_some());
+    from.skip_hash_check == Some(true) && !of_others
 }
 
 /// The timeline of the newest backup. Another cluster of that name may have been backed up since by another object.
@@ -176,7 +228,7 @@ impl Observed {
 mod tests {
     use super::*;
     use api::v1alpha1::backup::{EtcdBackupStatus, S3, StorageType};
-    use api::v1alpha1::restore::BackupLocation;
+    use api::v1alpha1::restore::SnapshotFile;
 
     fn backup(path: Option<&str>) -> EtcdBackup {
         let spec = EtcdBackupSpec {
@@ -206,8 +258,13 @@ mod tests {
     fn the_timeline_of_an_object_is_that_of_its_newest_backup() {
         let made = backup(Some("s3://b/path/ns/db/1f/base/x.db.zst"));
         let wish = RestoreWish::resolve(&named(), "ns", Some(&made)).unwrap();
-        assert_eq!(wish.place.cluster_id, "1f");
-        assert_eq!(wish.place.cluster, "db");
+        let Wanted::Backup { place, .. } = &wish.wanted else {
+            panic!("a backup")
+        };
+        assert_eq!(
+            (place.cluster_id.as_str(), place.cluster.as_str()),
+            ("1f", "db")
+        );
         let Task::Fetch(task) = wish.request().task else {
             panic!("a fetch")
         };
@@ -234,7 +291,7 @@ mod tests {
                 bucket: "b".to_owned(),
                 ..S3::default()
             }),
-            cluster_name: "db".to_owned(),
+            cluster_name: Some("db".to_owned()),
             ..BackupLocation::default()
         };
         let from = RestoreFrom {
@@ -249,5 +306,79 @@ mod tests {
         assert_eq!(hash(&from), hash(&from));
         assert_ne!(hash(&from), hash(&other));
         assert_eq!(hash(&from).len(), 16);
+    }
+
+    fn file(sha256: Option<&str>) -> RestoreFrom {
+        let snapshot = SnapshotFile {
+            key: "2026/etcd.db".to_owned(),
+            sha256: sha256.map(str::to_owned),
+        };
+        let source = BackupLocation {
+            s3: Some(S3 {
+                bucket: "b".to_owned(),
+                ..S3::default()
+            }),
+            snapshot: Some(snapshot),
+            ..BackupLocation::default()
+        };
+        RestoreFrom {
+            source: Some(source),
+            ..RestoreFrom::default()
+        }
+    }
+
+    #[test]
+    fn a_file_of_others_is_asked_for_by_its_key() {
+        let skipping = RestoreFrom {
+            skip_hash_check: Some(true),
+            ..file(None)
+        };
+        let resolve = |from: &RestoreFrom| RestoreWish::resolve(from, "ns", None).unwrap();
+        let all = [
+            resolve(&file(None)),
+            resolve(&file(Some("ab"))),
+            resolve(&skipping),
+        ];
+        for wish in &all {
+            let Task::Import(task) = wish.request().task else {
+                panic!("an import")
+            };
+            assert_eq!(task.name, "2026/etcd.db");
+            assert_eq!(task.skip_hash_check, wish.skip_hash_check);
+            let same = |it: &&RestoreWish| it.hash == wish.hash;
+            assert_eq!(
+                all.iter().filter(same).count(),
+                1,
+                "each has its own directory"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_keeper_wrote_is_always_compared() {
+        let skipping = |from: RestoreFrom| RestoreFrom {
+            skip_hash_check: Some(true),
+            ..from
+        };
+        assert!(skips_hash(&skipping(named())) && !skips_hash(&named()));
+        assert!(!skips_hash(&skipping(file(None))) && !skips_hash(&file(None)));
+    }
+
+    #[test]
+    fn one_thing_is_asked_for() {
+        let why = |edit: fn(&mut RestoreFrom)| {
+            let mut from = file(None);
+            edit(&mut from);
+            RestoreWish::resolve(&from, "ns", None).unwrap_err()
+        };
+        let named = |from: &mut RestoreFrom| {
+            let source = from.source.get_or_insert_default();
+            source.cluster_name = Some("db".to_owned());
+        };
+        assert!(why(named).contains("either clusterName"));
+        let none = |from: &mut RestoreFrom| from.source.get_or_insert_default().snapshot = None;
+        assert!(why(none).contains("either clusterName"));
+        let with_id = |from: &mut RestoreFrom| from.backup = Some("a".to_owned());
+        assert!(why(with_id).contains("leave it out beside source.snapshot"));
     }
 }

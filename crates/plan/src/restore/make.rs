@@ -6,6 +6,7 @@ use api::v1alpha1::restore::{
 use api::{EtcdCluster, EtcdClusterSpec, labels};
 
 use super::{Named, Original, Seen};
+use crate::backup::elsewhere;
 
 /// Where every member has its data, in the words of this release and of the one before.
 const DATA_DIRS: [&str; 3] = ["/data", "/var/lib/etcd", "/var/lib/etcd/data"];
@@ -13,22 +14,16 @@ const WAL_DIRS: [&str; 2] = ["/data/member/wal", "/var/lib/etcd/data/member/wal"
 
 /// What the EtcdCluster begins with; otherwise what to write instead. What the CRD does not let in may have been stored
 /// before it was installed.
-pub(super) fn parse(spec: &EtcdRestoreSpec, namespace: &str) -> Result<RestoreFrom, String> {
+pub(super) fn parse(spec: &EtcdRestoreSpec) -> Result<RestoreFrom, String> {
     let name = &spec.cluster_name;
     if spec.restore_type == Some(RestoreType::Replace) {
         return Err(format!(
             "spec.restoreType: this release cannot replace the data of an EtcdCluster that exists, and nothing was touched. Bring the backup back under another clusterName with restoreType New, and have clients use that; or delete EtcdCluster {name} and its PersistentVolumeClaims, and create it again with spec.bootstrap.restore"
         ));
     }
-    let other = spec.backup_namespace.as_deref();
-    if other.is_some_and(|other| !other.is_empty() && other != namespace) {
-        return Err(format!(
-            "spec.backupNamespace: an EtcdRestore uses an EtcdBackup of its own namespace, {namespace}: create it in the namespace of the EtcdBackup, or write source instead of backupName"
-        ));
-    }
     if spec.backup_name.is_some() == spec.source.is_some() {
         return Err(
-            "write either spec.backupName (an EtcdBackup in this namespace) or spec.source (a store), and not both"
+            "write either spec.backupName (an EtcdBackup) or spec.source (a store), and not both"
                 .to_owned(),
         );
     }
@@ -50,13 +45,22 @@ pub(super) fn parse(spec: &EtcdRestoreSpec, namespace: &str) -> Result<RestoreFr
                 .to_owned(),
         );
     }
-    Ok(RestoreFrom {
+    Ok(from(spec))
+}
+
+/// The same part of it that an EtcdCluster has.
+pub fn from(spec: &EtcdRestoreSpec) -> RestoreFrom {
+    let there = spec.backup_namespace.clone();
+    RestoreFrom {
         backup_name: spec.backup_name.clone(),
+        backup_namespace: there.filter(|it| !it.is_empty()),
+        credentials_secret: spec.credentials_secret.clone(),
+        service_account_name: spec.service_account_name.clone(),
         source: spec.source.clone(),
         backup: spec.backup.clone(),
         identity_secret: spec.identity_secret.clone(),
         skip_hash_check: spec.skip_hash_check,
-    })
+    }
 }
 
 /// A directory that is another than members have anyway.
@@ -77,7 +81,14 @@ pub fn copied_from<'a>(
         (Some(source), _) => {
             let of = source.cluster_namespace.as_deref();
             let here = of.is_none_or(|of| of.is_empty() || of == namespace);
-            here.then_some(source.cluster_name.as_str())
+            source.cluster_name.as_deref().filter(|_| here)
+        }
+        // What runs in another namespace is not for this one to know.
+        (None, _)
+            if elsewhere::namespace_of(spec.backup_namespace.as_deref(), namespace)
+                != namespace =>
+        {
+            None
         }
         (None, Named::There(cluster)) => Some(cluster),
         (None, Named::Absent | Named::Unreadable) => None,
@@ -86,6 +97,9 @@ pub fn copied_from<'a>(
 
 /// The spec of the EtcdCluster; otherwise what is waited for.
 pub(super) fn spec(seen: &Seen, from: RestoreFrom) -> Result<EtcdClusterSpec, String> {
+    if let Some(why) = &seen.withheld {
+        return Err(why.clone());
+    }
     if let Some(name) = &seen.spec.backup_name {
         match &seen.backup {
             Named::There(_) => {}

@@ -5,6 +5,7 @@ mod world;
 
 use api::EtcdClusterSpec;
 use api::v1alpha1::access::Access;
+use api::v1alpha1::backup::{EtcdBackup, EtcdBackupSpec, S3};
 use api::v1alpha1::restore::{
     BackupLocation, Bootstrap, EtcdRestoreSpec, EtcdRestoreStatus, RestoreFrom, RestorePhase,
     RestoreType,
@@ -157,7 +158,7 @@ fn what_the_api_server_rejects_is_told_in_its_words_and_tried_again_after_a_whil
 
 fn location(cluster: &str) -> BackupLocation {
     BackupLocation {
-        cluster_name: cluster.to_owned(),
+        cluster_name: Some(cluster.to_owned()),
         ..BackupLocation::default()
     }
 }
@@ -165,14 +166,10 @@ fn location(cluster: &str) -> BackupLocation {
 #[test]
 fn what_cannot_be_carried_out_touches_nothing_and_says_what_to_write() {
     type Edit = fn(&mut EtcdRestoreSpec);
-    let cases: [(Edit, &str); 7] = [
+    let cases: [(Edit, &str); 6] = [
         (
             |spec| spec.restore_type = Some(RestoreType::Replace),
             "spec.restoreType: this release cannot",
-        ),
-        (
-            |spec| spec.backup_namespace = Some("other".to_owned()),
-            "spec.backupNamespace",
         ),
         (|spec| spec.backup_name = None, "write either"),
         (|spec| spec.source = Some(location("db")), "write either"),
@@ -251,6 +248,41 @@ fn a_backup_that_is_missing_is_waited_for() {
     }
 }
 
+#[test]
+fn a_backup_of_another_namespace_is_used_once_that_lists_ours_and_credentials_are_named() {
+    let mut world = World::new();
+    let waits = |world: &mut World, said: &str| {
+        world.run(HOUR);
+        assert_eq!(world.phase(), Some(RestorePhase::Running));
+        assert_eq!(world.ready(), ("False", "RestoreWaiting"));
+        assert!(world.says().contains(said), "{}", world.says());
+        assert_eq!((world.creates, &world.status.start_time), (0, &None));
+    };
+    world.edit(|spec| spec.backup_namespace = Some("shop".to_owned()));
+    waits(&mut world, "that lists ns in spec.allowedNamespaces");
+    let s3 = Some(S3::default());
+    let spec = EtcdBackupSpec {
+        s3,
+        ..EtcdBackupSpec::default()
+    };
+    world.elsewhere = Some(EtcdBackup::new("nightly", spec));
+    waits(&mut world, "that lists ns in spec.allowedNamespaces");
+    let backup = world.elsewhere.as_mut().unwrap();
+    backup.spec.allowed_namespaces = vec!["other".to_owned(), "ns".to_owned()];
+    waits(&mut world, "write credentialsSecret");
+    world.edit(|spec| spec.credentials_secret = Some("keys".to_owned()));
+    let made = made(&mut world);
+    // The spec of a cluster there is none of ours.
+    assert_eq!((made.size, made.version), (None, None));
+    let restore = made.bootstrap.unwrap().restore.unwrap();
+    assert_eq!(restore.backup_namespace.as_deref(), Some("shop"));
+    assert_eq!(restore.credentials_secret.as_deref(), Some("keys"));
+    // What is allowed no longer changes nothing of a cluster that was made.
+    world.elsewhere = None;
+    world.run(HOUR);
+    assert_eq!(world.phase(), Some(RestorePhase::Completed));
+}
+
 /// The spec of the cluster that is made.
 fn made(world: &mut World) -> EtcdClusterSpec {
     world.run(MINUTE);
@@ -269,11 +301,11 @@ fn what_it_begins_with_is_written_as_it_was_asked_for() {
     });
     let restore = made(&mut world).bootstrap.unwrap().restore.unwrap();
     let wanted = RestoreFrom {
-        backup_name: None,
         source: Some(location("db")),
         backup: Some("20261118-020000-abcd".to_owned()),
         identity_secret: Some("keys".to_owned()),
         skip_hash_check: Some(true),
+        ..RestoreFrom::default()
     };
     assert_eq!(*restore, wanted);
 }

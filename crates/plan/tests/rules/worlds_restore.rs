@@ -253,6 +253,19 @@ fn what_etcd_or_the_operator_could_not_run_on_is_told_before_it_is_used() {
     run.turns(150);
     assert!(run.world.clusters.is_empty());
     told(&run, Reason::RestoreBlocked, "security.auth.enabled: true");
+
+    // A file that something else made tells the least version that an etcd must have, or nothing.
+    for (version, begins) in [
+        ("3.7.0", false),
+        ("3.6.0", true),
+        ("3.4.0", true),
+        ("", true),
+    ] {
+        let mut run = Run::new(asked(1, 6, 1));
+        run.world.backup.version = Some(version.to_owned());
+        run.turns(150);
+        assert_eq!(!run.world.clusters.is_empty(), begins, "{version}");
+    }
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn wish(id: &str) -> Result<RestoreWish, String> {
                 bucket: "bucket".to_owned(),
                 ..S3::default()
             }),
-            cluster_name: NAME.to_owned(),
+            cluster_name: Some(NAME.to_owned()),
             ..BackupLocation::default()
         }),
         backup: Some(id.to_owned()),

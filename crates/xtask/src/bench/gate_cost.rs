@@ -190,7 +190,7 @@ fn ask(port: u16) -> Result<Report> {
 }
 
 /// All are held until all are known, so that no two are the same.
-fn free_ports() -> Result<[u16; 3]> {
+pub(super) fn free_ports() -> Result<[u16; 3]> {
     let bind = || TcpListener::bind("127.0.0.1:0");
     let held = [bind()?, bind()?, bind()?];
     let [client, peer, gate] = held
@@ -200,7 +200,7 @@ fn free_ports() -> Result<[u16; 3]> {
 }
 
 /// Leads every port to this one.
-struct Port(u16);
+pub(super) struct Port(pub(super) u16);
 
 impl Connect for Port {
     fn connect<'a>(
@@ -213,7 +213,7 @@ impl Connect for Port {
 }
 
 /// Killed when dropped, as in a power cut.
-struct Running(Child);
+pub(super) struct Running(pub(super) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

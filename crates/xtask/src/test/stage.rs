@@ -369,7 +369,7 @@ fn etcd_binaries(layout: &Layout) -> Result<PathBuf> {
     let directory = layout.cache().join("etcd-binaries");
     for (version, tool) in ETCDS
         .iter()
-        .flat_map(|version| ["etcd", "etcdutl"].map(|tool| (version, tool)))
+        .flat_map(|version| ["etcd", "etcdctl", "etcdutl"].map(|tool| (version, tool)))
     {
         let (binary, place) = (layout.bin(tool, version), directory.join(version));
         ensure!(

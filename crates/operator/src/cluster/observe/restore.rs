@@ -1,15 +1,17 @@
 //! The backup that a cluster is to begin with: what its spec asks for, and the Job that brings it. Neither is looked at for a
 //! cluster that has formed and has no such Job.
 
+use api::v1alpha1::restore::RestoreFrom;
 use api::{EtcdCluster, labels};
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
 use manifests::keeper::FetchRun;
 use plan::Observed;
 use plan::backup::JobState;
+use plan::backup::elsewhere::namespace_of;
 use plan::observed::{FetchJob, Restore, RestoreWish};
 
-use crate::backup::job;
+use crate::backup::{elsewhere, job};
 use crate::caches::get;
 use crate::cluster::place;
 use crate::context::Context;
@@ -26,12 +28,10 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
         return;
     }
     let (namespace, _) = place(cluster);
-    let wish = asked.map(|from| {
-        let named = from.backup_name.as_ref();
-        let backup = named.and_then(|name| get(&ctx.caches.backups, &namespace, name));
-        let backup = backup.and_then(|backup| backup.0.clone().ok());
-        RestoreWish::resolve(&from, &namespace, backup.as_ref()).map(Box::new)
-    });
+    let wish = match asked {
+        Some(from) => Some(resolve(&from, &namespace, ctx).await.map(Box::new)),
+        None => None,
+    };
     let job = match find(cluster, ctx) {
         Some((job, run)) => Some(Box::new(FetchJob {
             name: job.name_any(),
@@ -45,6 +45,23 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
         None => None,
     };
     observed.restore = Restore { wish, job };
+}
+
+async fn resolve(
+    from: &RestoreFrom,
+    namespace: &str,
+    ctx: &Context,
+) -> Result<RestoreWish, String> {
+    let there = namespace_of(from.backup_namespace.as_deref(), namespace);
+    let backup = match &from.backup_name {
+        Some(name) if there != namespace => elsewhere::find(name, there, ctx).await?,
+        Some(name) => {
+            let backup = get(&ctx.caches.backups, namespace, name);
+            backup.and_then(|backup| backup.0.clone().ok())
+        }
+        None => None,
+    };
+    RestoreWish::resolve(from, namespace, backup.as_ref())
 }
 
 /// Where its pod cannot be read it has not ended, as far as is known: that holds up no look.

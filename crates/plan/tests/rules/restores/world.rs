@@ -1,11 +1,13 @@
 //! The world: an API server, a cache that hears of its clusters a turn later, and what becomes of a cluster.
 
+use api::v1alpha1::backup::EtcdBackup;
 use api::v1alpha1::restore::{EtcdRestoreSpec, EtcdRestoreStatus, RestorePhase, Restored};
 use api::{EtcdCluster, EtcdClusterSpec, Reason, labels};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use plan::backup::elsewhere::{judge, namespace_of};
 use plan::restore::{
-    Named, Next, Original, Rejected, Seen, State, Step, Target, copied_from, created, decide,
+    Named, Next, Original, Rejected, Seen, State, Step, Target, copied_from, created, decide, from,
     rejected,
 };
 
@@ -31,6 +33,8 @@ pub(super) struct World {
     pub(super) status: EtcdRestoreStatus,
     pub(super) backup: Named<String>,
     pub(super) original: Option<(String, Named<Original>)>,
+    /// The EtcdBackup of another namespace.
+    pub(super) elsewhere: Option<EtcdBackup>,
     pub(super) cluster: Option<Target>,
     /// The cluster as the cache has it.
     cached: Option<Target>,
@@ -94,6 +98,7 @@ impl World {
             status: EtcdRestoreStatus::default(),
             backup: Named::There("db".to_owned()),
             original: Some(("db".to_owned(), Named::There(original(5)))),
+            elsewhere: None,
             cluster: None,
             cached: None,
             fate: Fate::Restores,
@@ -117,6 +122,10 @@ impl World {
             let (known, original) = self.original.clone()?;
             (known == name).then_some(original)
         });
+        let named = self.spec.backup_name.is_some();
+        let there = namespace_of(self.spec.backup_namespace.as_deref(), "ns");
+        let withheld = (named && there != "ns")
+            .then(|| judge(&from(&self.spec), "ns", self.elsewhere.as_ref()).err());
         let held = self.held.clone();
         let held = held
             .filter(|(generation, until, _)| *generation == self.generation && *until > self.now);
@@ -129,6 +138,7 @@ impl World {
             status: self.status.clone(),
             target: if asked { &self.cluster } else { &self.cached }.clone(),
             backup: self.backup.clone(),
+            withheld: withheld.flatten(),
             original: original.unwrap_or(Named::Absent),
             rejected: held.map(|(_, until, why)| Rejected {
                 why,
