@@ -246,6 +246,8 @@ pub(super) const BACKUP_TEXTS: &[(&[&str], u64)] = &[
     (&["spec", "local", "path"], 512),
     (&["spec", "retentionPolicy", "maxAge"], 16),
     (&["spec", "encryption", "recipients", "*"], 100),
+    (&["spec", "verify", "schedule"], 128),
+    (&["spec", "verify", "identitySecret"], NAME),
 ];
 
 /// Texts of a place where backups are.

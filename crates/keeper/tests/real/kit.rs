@@ -186,7 +186,7 @@ pub(crate) struct Bench {
     pub(crate) status: etcd::Status,
     /// Holds the store and all else that the keeper is given.
     pub(crate) directory: TempDir,
-    _process: Process,
+    process: Option<Process>,
 }
 
 impl Bench {
@@ -205,8 +205,13 @@ impl Bench {
             member,
             status,
             directory,
-            _process: process,
+            process: Some(process),
         }
+    }
+
+    /// Ends the member.
+    pub(crate) fn stop(&mut self) {
+        drop(self.process.take());
     }
 
     /// Writes some keys, some of them large, and a few revisions of one.
