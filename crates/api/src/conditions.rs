@@ -4,7 +4,7 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// The four conditions of a cluster.
+/// The four conditions of a cluster, and the one of an `EtcdBackup` beside `Ready`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConditionType {
     /// A quorum of voters serves reads and writes.
@@ -15,6 +15,8 @@ pub enum ConditionType {
     Degraded,
     /// The cluster has as many healthy voters as `spec.size`, no change is in progress, and nothing is wrong.
     Ready,
+    /// The last verification of a backup found it good.
+    Verified,
 }
 
 macro_rules! reasons {
@@ -188,6 +190,20 @@ reasons! {
     BackupSuspended,
     /// The spec of the EtcdBackup cannot be carried out; the message says which field to change.
     BackupInvalid,
+    /// A backup was restored for a trial, and is as it should be.
+    BackupVerified,
+    /// A backup failed its verification and no longer counts; the message names it, says what is wrong with it, and which one is
+    /// the newest that counts.
+    BackupDamaged,
+    /// The checksums of an encrypted backup were compared, and nothing else: no identity was given with which it could be
+    /// restored.
+    ChecksumOnly,
+    /// A backup is being restored for a trial.
+    VerificationRunning,
+    /// No backup has been verified yet, or the next verification waits; the message says for what.
+    VerificationWaiting,
+    /// A verification could not be carried out, which says nothing of the backup; it is tried again.
+    VerificationFailed,
 }
 
 impl fmt::Display for Reason {

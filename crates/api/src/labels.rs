@@ -55,6 +55,8 @@ pub const APPLIED_ANNOTATION: &str = "etcd.etcd.io/applied";
 pub const BACKUP_NOW_ANNOTATION: &str = "etcd.etcd.io/backup-now";
 /// On a Job of an `EtcdBackup`: which backup it makes, as JSON ([`crate::v1alpha1::backup::BackupRun`]).
 pub const RUN_ANNOTATION: &str = "etcd.etcd.io/run";
+/// On a Job of an `EtcdBackup`: which verification it carries out, as JSON ([`crate::v1alpha1::backup::VerifyRun`]).
+pub const VERIFIES_ANNOTATION: &str = "etcd.etcd.io/verifies";
 /// On a Job of an `EtcdBackup`: the member that it reads.
 pub const READS_ANNOTATION: &str = "etcd.etcd.io/reads";
 /// Value of [`NAME`] on Jobs and pods of keepers.

@@ -14,3 +14,4 @@ pub mod security;
 pub mod status;
 pub mod storage;
 pub mod user;
+pub mod verification;

@@ -56,6 +56,7 @@ mod tests {
             revision: i64::MAX,
             bytes: u64::MAX,
             verified: Some(Timestamp::UNIX_EPOCH),
+            damaged: true,
         };
         Answer::Done(Done::Snapshot(Made {
             base: Base {

@@ -65,9 +65,14 @@ impl Layout {
         self.of("base")
     }
 
-    /// The directory of records of verification.
+    /// The directory of records of bases that were tried, and were as they should be.
     pub fn verifications(&self) -> String {
         self.of("verified")
+    }
+
+    /// The directory of records of bases that were tried, and were not.
+    pub fn damages(&self) -> String {
+        self.of("damaged")
     }
 
     /// A name that a manifest gives, from the directory of the timeline.
@@ -130,9 +135,18 @@ pub fn manifest(revision: i64, id: &str) -> Result<String, BadName> {
 
 /// Name of the record of a verification, from the directory of its timeline.
 pub fn verified(id: &str, time: Timestamp) -> Result<String, BadName> {
+    record("verified", id, time)
+}
+
+/// Name of the record of damage, from the directory of its timeline.
+pub fn damaged(id: &str, time: Timestamp) -> Result<String, BadName> {
+    record("damaged", id, time)
+}
+
+fn record(directory: &str, id: &str, time: Timestamp) -> Result<String, BadName> {
     check(is_id(id), "the ID of a base", id, ID)?;
     let time = Offset::UTC.to_datetime(time).strftime(TIME);
-    Ok(format!("verified/{id}-{time}.json"))
+    Ok(format!("{directory}/{id}-{time}.json"))
 }
 
 /// Revision and ID of a base, from the last part of its manifest's name. `None` for what is no manifest.
@@ -150,8 +164,8 @@ pub fn parse_data(name: &str) -> Option<&str> {
     name.strip_suffix(".db").filter(|id| is_id(id))
 }
 
-/// ID of a base and the time at which it was verified, from the last part of the name of the record.
-pub fn parse_verified(name: &str) -> Option<(&str, Timestamp)> {
+/// ID of a base and the time at which it was tried, from the last part of the name of the record.
+pub fn parse_record(name: &str) -> Option<(&str, Timestamp)> {
     let (id, time) = name.strip_suffix(".json")?.rsplit_once('-')?;
     let time = jiff::civil::DateTime::strptime(TIME, time).ok()?;
     let time = Offset::UTC.to_timestamp(time).ok()?;
@@ -212,6 +226,8 @@ mod tests {
         assert_eq!(name, "base/0000000000000000042-a-1.json");
         let name = verified("a-1", "2026-11-18T17:35:24.5Z".parse().unwrap()).unwrap();
         assert_eq!(name, "verified/a-1-20261118T173524Z.json");
+        let name = damaged("a-1", "2026-11-18T17:35:24.5Z".parse().unwrap()).unwrap();
+        assert_eq!(name, "damaged/a-1-20261118T173524Z.json");
     }
 
     #[test]
@@ -224,7 +240,7 @@ mod tests {
         let time: Timestamp = "2026-11-18T17:35:24Z".parse().unwrap();
         let name = verified("a-1", time).unwrap();
         let last = name.strip_prefix("verified/").unwrap();
-        assert_eq!(parse_verified(last), Some(("a-1", time)));
+        assert_eq!(parse_record(last), Some(("a-1", time)));
         for (compressed, encrypted) in [
             (Compression::Zstd, true),
             (Compression::Zstd, false),
@@ -294,7 +310,7 @@ mod tests {
             drop(file(name, name));
             drop(data(name, Compression::Zstd, true));
             drop(verified(name, Timestamp::MIN));
-            (parse_manifest(name), parse_verified(name), parse_data(name))
+            (parse_manifest(name), parse_record(name), parse_data(name))
                 .0
                 .is_some()
         });

@@ -229,6 +229,25 @@ pub struct VerifiedRecord {
     /// Keys that a client read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<u64>,
+    /// Which verification this was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+/// `damaged/<id>-<time>.json`: a base was tried, and was not as it should be. Its name alone tells that, so that nothing in it
+/// can be damaged that matters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DamagedRecord {
+    /// ID of the base.
+    pub id: String,
+    /// When.
+    pub time: Timestamp,
+    /// What is wrong with it.
+    pub message: String,
+    /// Which verification this was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Which bases are no longer kept. An object prunes what it made and nothing else; it never prunes its newest base, nor
-//! the newest that was restored for a trial, whatever it is told to keep.
+//! the newest that was restored for a trial, whatever it is told to keep. A base that failed its trial is kept as long as any
+//! other would be, for who wants to look at it, and takes the place of none.
 
 use std::collections::BTreeSet;
 
@@ -20,6 +21,8 @@ pub struct Kept {
     pub time: Timestamp,
     /// When it was restored for a trial, and was as it should be.
     pub verified: Option<Timestamp>,
+    /// Its last trial failed.
+    pub damaged: bool,
 }
 
 /// IDs of the bases that `object` made and no longer keeps, oldest first, after it made the base `made`.
@@ -27,7 +30,7 @@ pub struct Kept {
 /// A `Keep` that says nothing keeps all. Days, weeks and months are counted where there is a base: a month without any does
 /// not use up what was asked for.
 ///
-/// Invariant: the newest and the newest verified base of an object stay
+/// Invariant: the newest and the newest verified base of an object stay, of those that did not fail their trial
 /// (`the_newest_and_the_newest_verified_stay_whatever_is_asked`).
 pub fn no_longer_kept(
     all: &[Kept],
@@ -45,36 +48,44 @@ pub fn no_longer_kept(
     let mut own: Vec<&Kept> = all.iter().filter(is_own).collect();
     own.sort_by_key(|base| std::cmp::Reverse((base.time, &base.id)));
 
-    let mut kept: BTreeSet<&str> = BTreeSet::new();
-    let newest_verified = own.iter().find(|base| base.verified.is_some());
-    kept.extend(
-        own.first()
-            .into_iter()
-            .chain(newest_verified)
-            .map(|b| b.id.as_str()),
-    );
+    let good: Vec<&Kept> = own.iter().copied().filter(|base| !base.damaged).collect();
+    let mut kept = kept_of(&good, keep, now);
+    let beside = kept_of(&own, keep, now);
+    let damaged = own.iter().filter(|base| base.damaged);
+    let damaged = damaged.map(|base| base.id.as_str());
+    kept.extend(damaged.filter(|id| beside.contains(id)));
+    let newest_verified = good.iter().find(|base| base.verified.is_some());
+    let newest = good.first().or(own.first());
+    let always = newest.into_iter().chain(newest_verified);
+    kept.extend(always.map(|base| base.id.as_str()));
     // Clocks of nodes differ: what was made a moment ago is the newest, whatever the others say of themselves.
     kept.insert(made);
-    let number = usize::try_from(keep.newest.unwrap_or(0)).unwrap_or(usize::MAX);
-    kept.extend(own.iter().take(number).map(|base| base.id.as_str()));
-    if let Some(seconds) = keep.seconds {
-        let is_young = |base: &&&Kept| age(base.time, now) < i128::from(seconds);
-        kept.extend(own.iter().filter(is_young).map(|base| base.id.as_str()));
-    }
-    kept.extend(newest_of_each(&own, keep.daily, |date| date));
-    kept.extend(newest_of_each(&own, keep.weekly, |date| {
-        let week = date.iso_week_date();
-        (week.year(), week.week())
-    }));
-    kept.extend(newest_of_each(&own, keep.monthly, |date| {
-        (date.year(), date.month())
-    }));
 
     let gone = own
         .iter()
         .rev()
         .filter(|base| !kept.contains(base.id.as_str()));
     gone.map(|base| base.id.clone()).collect()
+}
+
+/// What a `Keep` keeps of bases that are in order, newest first.
+fn kept_of<'a>(bases: &[&'a Kept], keep: &Keep, now: Timestamp) -> BTreeSet<&'a str> {
+    let number = usize::try_from(keep.newest.unwrap_or(0)).unwrap_or(usize::MAX);
+    let newest = bases.iter().take(number).map(|base| base.id.as_str());
+    let mut kept: BTreeSet<&str> = newest.collect();
+    if let Some(seconds) = keep.seconds {
+        let is_young = |base: &&&Kept| age(base.time, now) < i128::from(seconds);
+        kept.extend(bases.iter().filter(is_young).map(|base| base.id.as_str()));
+    }
+    kept.extend(newest_of_each(bases, keep.daily, |date| date));
+    kept.extend(newest_of_each(bases, keep.weekly, |date| {
+        let week = date.iso_week_date();
+        (week.year(), week.week())
+    }));
+    kept.extend(newest_of_each(bases, keep.monthly, |date| {
+        (date.year(), date.month())
+    }));
+    kept
 }
 
 /// Seconds; a base that is from the future is young.

@@ -195,7 +195,8 @@ pub enum Kind {
     Needed,
 }
 
-/// Which bases are kept: what any of these keeps. The newest, and the newest that was verified, always are.
+/// Which bases are kept: what any of these keeps. The newest, and the newest that was verified, always are. One that failed its
+/// trial takes the place of none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Keep {
@@ -225,6 +226,9 @@ pub struct Verify {
     /// Which base; the newest of the place when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// Which verification this is. One that has a record in the store is answered from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
 }
 
 /// Brings a base to a directory.
@@ -355,6 +359,9 @@ pub struct Listed {
     /// When it was restored for a trial, and was as it should be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Timestamp>,
+    /// Its last trial failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
 }
 
 /// A base that was restored.

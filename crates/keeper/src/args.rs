@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use archive::work;
 use clap::Parser;
 
-/// Brings snapshots of etcd to a store and back. Does one piece of work, says how it went, and ends.
+/// Brings snapshots of etcd to a store and back. Does one piece of work, says how it went, and ends. `etcd-keeper install PATH`
+/// copies the program instead.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "etcd-keeper", version)]
 pub(crate) struct Args {
@@ -33,6 +34,25 @@ pub(crate) struct Args {
     /// Directories in which etcd and etcdutl are looked for.
     #[arg(long, env = "PATH", hide_env_values = true, default_value = "")]
     pub(crate) path: String,
+}
+
+/// What the process is to do.
+pub(crate) enum Order {
+    /// Copy this executable.
+    Install(PathBuf),
+    /// A piece of work.
+    Work(Box<Args>),
+}
+
+impl Order {
+    /// What the command line says.
+    pub(crate) fn read() -> Self {
+        let mut words = std::env::args_os().skip(1);
+        match (words.next(), words.next(), words.next()) {
+            (Some(word), Some(path), None) if word == "install" => Self::Install(path.into()),
+            _work => Self::Work(Box::new(Args::parse())),
+        }
+    }
 }
 
 /// Where images of etcd have their tools, whatever `PATH` says.

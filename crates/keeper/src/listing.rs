@@ -1,13 +1,14 @@
 //! What is in a timeline, read from the store. The listing is the index: a base is there if its manifest is. A manifest that
-//! is damaged is named, and never used or deleted.
+//! is damaged is named, and never used or deleted. A base that failed its last trial is not the newest of anything.
 
 use archive::layout::{self, Layout};
-use archive::manifest::{self, Manifest, VerifiedRecord};
-use archive::work::{Cause, Depth, Listed};
+use archive::manifest::Manifest;
+use archive::work::{Cause, Listed};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 
 use crate::fault::{Fault, Result};
+use crate::records::Records;
 use crate::store::Store;
 
 /// Reads of small objects at once.
@@ -17,6 +18,8 @@ const AT_ONCE: usize = 8;
 pub(crate) struct Entry {
     pub(crate) manifest: Manifest,
     pub(crate) verified: Option<Timestamp>,
+    /// Its last trial failed.
+    pub(crate) damaged: bool,
     /// Names of the records that say so, from the directory of the timeline.
     pub(crate) records: Vec<String>,
 }
@@ -38,29 +41,52 @@ impl Bases {
             revision: entry.manifest.revision,
             bytes: entry.manifest.stored.bytes,
             verified: entry.verified,
+            damaged: entry.damaged,
         });
         listed.collect()
     }
 }
 
-/// The base of an ID, or the newest one. A damaged manifest is an error here: an older base is not what was asked for.
+/// The base of an ID, or the newest one that did not fail its trial. A damaged manifest is an error here: an older base is not
+/// what was asked for.
 pub(crate) async fn find(store: &Store, at: &Layout, id: Option<&str>) -> Result<Option<Manifest>> {
     let names = store.list(&at.bases()).await?;
     let parse = |name: &String| layout::parse_manifest(name).map(|(r, id)| (r, id.to_owned()));
-    let bases: Vec<_> = names
-        .iter()
-        .filter_map(|name| Some((parse(name)?, name)))
-        .collect();
-    let newest = bases.iter().map(|((revision, _), _)| *revision).max();
-    let is_it = |base: &(i64, String)| match id {
-        Some(id) => base.1 == id,
-        None => Some(base.0) == newest,
-    };
+    let bases = names.iter().filter_map(|name| Some((parse(name)?, name)));
+    let mut bases: Vec<_> = bases.collect();
+    match id {
+        Some(id) => bases.retain(|(base, _)| base.1 == id),
+        None => {
+            let records = Records::list(store, at).await?;
+            let there = !bases.is_empty();
+            let mut good = Vec::new();
+            for base in bases {
+                let failed = records.is_damaged(store, at, &base.0.1).await?;
+                good.extend((!failed).then_some(base));
+            }
+            if there && good.is_empty() {
+                let bases = store.url(&at.bases());
+                let message =
+                    format!("no base in {bases} stood its trial: name the one that is meant");
+                return Err(Fault::new(Cause::Damaged, message));
+            }
+            let newest = good.iter().map(|(base, _)| base.0).max();
+            good.retain(|(base, _)| Some(base.0) == newest);
+            bases = good;
+        }
+    }
     let mut found: Vec<Manifest> = Vec::new();
-    for (_, name) in bases.iter().filter(|(base, _)| is_it(base)) {
+    for (_, name) in bases {
         found.extend(read(store, at, name).await??);
     }
     Ok(found.into_iter().max_by_key(|manifest| manifest.time))
+}
+
+/// Whether there is a manifest of this ID, whatever is in it.
+pub(crate) async fn has(store: &Store, at: &Layout, id: &str) -> Result<bool> {
+    let names = store.list(&at.bases()).await?;
+    let mut bases = names.iter().filter_map(|name| layout::parse_manifest(name));
+    Ok(bases.any(|(_, base)| base == id))
 }
 
 /// A manifest. The outer error is the store's, the inner one tells of damage; `None` if it is gone since it was listed.
@@ -83,14 +109,22 @@ pub(crate) async fn all(store: &Store, at: &Layout) -> Result<Bases> {
         .filter(|name| layout::parse_manifest(name).is_some());
     let read = names.map(|name| read(store, at, name));
     let read: Vec<_> = stream::iter(read).buffered(AT_ONCE).try_collect().await?;
-    let records = store.list(&at.verifications()).await?;
+    let records = Records::list(store, at).await?;
     let mut bases = Bases {
         all: Vec::new(),
         damaged: Vec::new(),
     };
     for one in read {
         match one {
-            Ok(Some(manifest)) => bases.all.push(entry(store, at, manifest, &records).await?),
+            Ok(Some(manifest)) => {
+                let state = records.of(store, at, &manifest.id).await?;
+                bases.all.push(Entry {
+                    manifest,
+                    verified: state.verified,
+                    damaged: state.damaged,
+                    records: state.names,
+                });
+            }
             Ok(None) => {}
             Err(fault) => bases.damaged.push(fault),
         }
@@ -99,36 +133,4 @@ pub(crate) async fn all(store: &Store, at: &Layout) -> Result<Bases> {
         |entry: &Entry| std::cmp::Reverse((entry.manifest.time, entry.manifest.id.clone()));
     bases.all.sort_by_key(newest);
     Ok(bases)
-}
-
-/// A trial that only compared checksums does not count as verified: no etcd ran on it.
-async fn entry(
-    store: &Store,
-    at: &Layout,
-    manifest: Manifest,
-    records: &[String],
-) -> Result<Entry> {
-    let own =
-        |name: &&String| layout::parse_verified(name).is_some_and(|(id, _)| id == manifest.id);
-    let mut names: Vec<String> = records.iter().filter(own).cloned().collect();
-    names.sort_unstable();
-    let names: Vec<String> = names
-        .iter()
-        .map(|name| format!("verified/{name}"))
-        .collect();
-    let mut verified = None;
-    for name in names.iter().rev() {
-        let text = store.get(&at.of(name)).await?;
-        let record = text.and_then(|text| manifest::open::<VerifiedRecord>(&text).ok());
-        let good = record.filter(|r| r.depth != Depth::ChecksumOnly && r.id == manifest.id);
-        if let Some(record) = good {
-            verified = Some(record.time);
-            break;
-        }
-    }
-    Ok(Entry {
-        manifest,
-        verified,
-        records: names,
-    })
 }

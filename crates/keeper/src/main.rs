@@ -9,11 +9,13 @@ mod fault;
 mod fetch;
 mod hide;
 mod import;
+mod install;
 mod layers;
 mod listing;
 mod member;
 mod pace;
 mod prune;
+mod records;
 mod snapshot;
 mod store;
 mod trial;
@@ -22,22 +24,25 @@ mod verify;
 mod volume;
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::work::{Answer, Cause, Done, Request, Task};
-use clap::Parser as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use args::Args;
+use args::{Args, Order};
 use fault::{Explain as _, Fault, Result};
 
 /// How long work may take to put things in order after it was asked to end.
 const GRACE: Duration = Duration::from_secs(15);
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Order::read() {
+        Order::Work(args) => *args,
+        Order::Install(path) => return installed(&path),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -52,6 +57,18 @@ fn main() -> ExitCode {
         Answer::Done(_) => ExitCode::SUCCESS,
         Answer::Failed { .. } => ExitCode::FAILURE,
     }
+}
+
+fn installed(path: &Path) -> ExitCode {
+    let Err(error) = install::install(path) else {
+        return ExitCode::SUCCESS;
+    };
+    let path = path.display();
+    drop(writeln!(
+        std::io::stderr(),
+        "etcd-keeper cannot be copied to {path}: {error}"
+    ));
+    ExitCode::FAILURE
 }
 
 /// Does the work, or breaks it off when the kubelet asks.

@@ -38,6 +38,7 @@ pub(crate) async fn prune(
         made_by: entry.manifest.made_by.clone(),
         time: entry.manifest.time,
         verified: entry.verified,
+        damaged: entry.damaged,
     };
     let all: Vec<Kept> = bases.all.iter().map(kept).collect();
     let gone = no_longer_kept(&all, object, keep, made, Timestamp::now());

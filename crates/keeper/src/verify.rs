@@ -1,52 +1,108 @@
 //! Tries a base: restores it in a scratch directory, starts etcd on it, and compares what that says with the manifest. What
-//! was found good is recorded in the store; what was not is an error that names the base.
+//! came of it is recorded in the store: that the base is good, or what is wrong with it. What only kept it from being tried is
+//! an error, and recorded nowhere.
 
 use std::path::{Path, PathBuf};
 
 use archive::layout::{self, Layout};
-use archive::manifest::{Manifest, VerifiedRecord, seal};
+use archive::manifest::{DamagedRecord, Manifest, VerifiedRecord, seal};
 use archive::work::{Cause, Depth, Verified, Verify};
 use jiff::Timestamp;
 
 use crate::args::Args;
 use crate::decode::{bring, check, identities};
-use crate::fault::{Explain as _, Fault, Result};
+use crate::fault::{Explain as _, Fault, Result, one_line};
 use crate::fetch::base;
+use crate::listing;
+use crate::records::{Records, answer};
 use crate::store::Store;
 use crate::trial::Trial;
 
-/// Tries a base and records that it is good.
+/// How far a base was tried, and how many keys it has.
+type Tried = (Depth, Option<u64>);
+
+/// Tries a base and records what came of it.
 pub(crate) async fn verify(args: &Args, store: &Store, task: &Verify) -> Result<Verified> {
     let at = Layout::new(&store.path, &task.place).explain(Cause::Request, "name the base")?;
-    let manifest = base(store, &at, task.id.as_deref()).await?;
+    let id = match &task.id {
+        Some(id) => id.clone(),
+        None => base(store, &at, None).await?.id,
+    };
+    if let Some(run) = &task.run {
+        let records = Records::list(store, &at).await?;
+        let known = records.answer(store, &at, (&id, run)).await?;
+        if let Some(known) = known {
+            return known;
+        }
+    }
+    if !listing::has(store, &at, &id).await? {
+        // As if it was damaged; but there is nothing that a record could be about.
+        let bases = store.url(&at.bases());
+        let message = format!("there is no base {id} in {bases} any more");
+        return Err(Fault::new(Cause::Damaged, message));
+    }
+    match tried(args, store, &at, &id).await {
+        Ok((manifest, (depth, keys))) => {
+            let record = VerifiedRecord {
+                id,
+                revision: manifest.revision,
+                time: Timestamp::now(),
+                depth,
+                keys,
+                run: task.run.clone(),
+            };
+            let name = layout::verified(&record.id, record.time);
+            let name = name.explain(Cause::Request, "name it")?;
+            let text = seal(&record).explain(Cause::Request, "record it")?;
+            store.put(&at.of(&name), text).await?;
+            Ok(answer(&record))
+        }
+        Err(fault) if fault.cause == Cause::Damaged => {
+            Err(mark(store, &at, (&id, task.run.as_ref()), fault).await?)
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Records the damage, and gives it back to be told. What cannot be recorded is damaged all the same.
+async fn mark(
+    store: &Store,
+    at: &Layout,
+    (id, run): (&str, Option<&String>),
+    fault: Fault,
+) -> Result<Fault> {
+    if !listing::has(store, at, id).await? {
+        let message = format!("base {id} was deleted while it was tried");
+        return Err(Fault::new(Cause::Store, message));
+    }
+    let record = DamagedRecord {
+        id: id.to_owned(),
+        time: Timestamp::now(),
+        message: fault.message.clone(),
+        run: run.cloned(),
+    };
+    let name = layout::damaged(id, record.time).explain(Cause::Request, "name it")?;
+    let text = seal(&record).explain(Cause::Request, "record it")?;
+    let Err(unrecorded) = store.put(&at.of(&name), text).await else {
+        return Ok(fault);
+    };
+    let message = format!("{}; this cannot be recorded: {unrecorded}", fault.message);
+    Ok(Fault::new(Cause::Damaged, one_line(&message)))
+}
+
+async fn tried(args: &Args, store: &Store, at: &Layout, id: &str) -> Result<(Manifest, Tried)> {
+    let manifest = base(store, at, Some(id)).await?;
     let data = at.of(&manifest.data);
     let keys = identities(&args.identity)?;
-    let (depth, number) = if manifest.encrypted && keys.is_empty() {
+    if manifest.encrypted && keys.is_empty() {
         check(store, &data, &manifest).await?;
-        (Depth::ChecksumOnly, None)
-    } else {
-        let scratch = Scratch::new(&args.scratch, &manifest.id)?;
-        let file = scratch.0.join("snapshot.db");
-        bring(store, &data, &manifest, keys, &file).await?;
-        restore(args, &scratch.0, &file, &manifest, &store.url(&data)).await?
-    };
-    let record = VerifiedRecord {
-        id: manifest.id.clone(),
-        revision: manifest.revision,
-        time: Timestamp::now(),
-        depth,
-        keys: number,
-    };
-    let name = layout::verified(&record.id, record.time).explain(Cause::Request, "name it")?;
-    let text = seal(&record).explain(Cause::Request, "record it")?;
-    store.put(&at.of(&name), text).await?;
-    Ok(Verified {
-        id: record.id,
-        revision: record.revision,
-        depth,
-        time: record.time,
-        keys: number,
-    })
+        return Ok((manifest, (Depth::ChecksumOnly, None)));
+    }
+    let scratch = Scratch::new(&args.scratch, id)?;
+    let file = scratch.0.join("snapshot.db");
+    bring(store, &data, &manifest, keys, &file).await?;
+    let tried = restore(args, &scratch.0, &file, &manifest, &store.url(&data)).await?;
+    Ok((manifest, tried))
 }
 
 async fn restore(
@@ -55,10 +111,10 @@ async fn restore(
     file: &Path,
     manifest: &Manifest,
     url: &str,
-) -> Result<(Depth, Option<u64>)> {
-    let trial = Trial::start(args, scratch, file).await;
+) -> Result<Tried> {
+    let trial = Trial::start(args, scratch, file, manifest).await;
     let mut trial = trial.map_err(|fault| at(url, &fault))?;
-    let tried = compare(&trial, manifest)
+    let tried = compare(&mut trial, manifest)
         .await
         .map_err(|fault| at(url, &fault));
     trial.end().await;
@@ -70,8 +126,8 @@ fn at(url: &str, fault: &Fault) -> Fault {
     Fault::new(fault.cause, format!("{url}: {}", fault.message))
 }
 
-/// What etcd says about it, as far as it answers: where users are asked who they are, it tells its revision only.
-async fn compare(trial: &Trial, manifest: &Manifest) -> Result<(Depth, Option<u64>)> {
+/// What etcd says about it.
+async fn compare(trial: &mut Trial, manifest: &Manifest) -> Result<Tried> {
     let differs = |what: &str, is: String, should: String| {
         let message = format!("restored, it has {what} {is}, and should have {should}");
         Err(Fault::new(Cause::Damaged, message))
@@ -83,9 +139,6 @@ async fn compare(trial: &Trial, manifest: &Manifest) -> Result<(Depth, Option<u6
             revision.to_string(),
             manifest.revision.to_string(),
         );
-    }
-    if manifest.source.auth_enabled == Some(true) {
-        return Ok((Depth::Restored, None));
     }
     let keys = Some(trial.keys().await?);
     let Some(told) = manifest.hash_kv else {

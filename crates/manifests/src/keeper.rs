@@ -2,6 +2,7 @@
 //! API, and its Secrets are mounted by reference: the operator reads none of them.
 
 mod fetch;
+mod verify;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 pub use fetch::{Fetch, FetchRun, fetch_job, fetch_job_name};
+pub use verify::{VerifyWork, verify_job, verify_job_name};
 
 /// Name of the container, and of the program.
 pub const CONTAINER: &str = "keeper";
@@ -90,17 +92,7 @@ fn pod(work: &Work<'_>) -> PodSpec {
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         service_account_name: work.spec.service_account_name.clone(),
-        security_context: Some(PodSecurityContext {
-            run_as_non_root: Some(true),
-            run_as_user: Some(USER),
-            run_as_group: Some(USER),
-            fs_group: Some(USER),
-            seccomp_profile: Some(SeccompProfile {
-                type_: "RuntimeDefault".to_owned(),
-                ..SeccompProfile::default()
-            }),
-            ..PodSecurityContext::default()
-        }),
+        security_context: Some(restricted_pod()),
         volumes: Some(volumes.into_iter().map(|(volume, _)| volume).collect()),
         ..PodSpec::default()
     }
@@ -120,16 +112,34 @@ fn container(work: &Work<'_>, volumes: &[(Volume, &'static str)]) -> Container {
         env: Some(vec![request_variable(work.request.to_text())]),
         volume_mounts: Some(mounts.collect()),
         resources: Some(resources()),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            capabilities: Some(Capabilities {
-                drop: Some(vec!["ALL".to_owned()]),
-                ..Capabilities::default()
-            }),
-            read_only_root_filesystem: Some(true),
-            ..SecurityContext::default()
-        }),
+        security_context: Some(restricted_container()),
         ..Container::default()
+    }
+}
+
+fn restricted_pod() -> PodSecurityContext {
+    PodSecurityContext {
+        run_as_non_root: Some(true),
+        run_as_user: Some(USER),
+        run_as_group: Some(USER),
+        fs_group: Some(USER),
+        seccomp_profile: Some(SeccompProfile {
+            type_: "RuntimeDefault".to_owned(),
+            ..SeccompProfile::default()
+        }),
+        ..PodSecurityContext::default()
+    }
+}
+
+fn restricted_container() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        capabilities: Some(Capabilities {
+            drop: Some(vec!["ALL".to_owned()]),
+            ..Capabilities::default()
+        }),
+        read_only_root_filesystem: Some(true),
+        ..SecurityContext::default()
     }
 }
 
@@ -143,7 +153,10 @@ fn request_variable(text: String) -> EnvVar {
 
 /// At most 63 characters, of which the end tells one run and attempt from another.
 pub fn job_name(backup: &str, run: &BackupRun) -> String {
-    let end = format!("{}-{}", run.id, run.attempt);
+    name_with(backup, &format!("{}-{}", run.id, run.attempt))
+}
+
+fn name_with(backup: &str, end: &str) -> String {
     let room = 63_usize.saturating_sub(end.len().saturating_add(1));
     let stem: String = backup.chars().take(room).collect();
     let stem = stem.trim_end_matches(['-', '.']);
@@ -174,14 +187,18 @@ fn labels_of(cluster: &str, location: &EtcdBackupSpec) -> BTreeMap<String, Strin
 }
 
 fn resources() -> ResourceRequirements {
+    limited(&[("cpu", "50m"), ("memory", "64Mi")], "192Mi")
+}
+
+fn limited(requests: &[(&str, &str)], memory: &str) -> ResourceRequirements {
     let quantities = |pairs: &[(&str, &str)]| {
         let pairs = pairs.iter();
         let quantities = pairs.map(|(key, value)| ((*key).to_owned(), Quantity((*value).into())));
         Some(quantities.collect())
     };
     ResourceRequirements {
-        requests: quantities(&[("cpu", "50m"), ("memory", "64Mi")]),
-        limits: quantities(&[("memory", "192Mi")]),
+        requests: quantities(requests),
+        limits: quantities(&[("memory", memory)]),
         claims: None,
     }
 }

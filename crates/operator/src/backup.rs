@@ -17,8 +17,8 @@ use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Resource, ResourceExt};
-use manifests::keeper::{self, Work};
-use plan::backup::{self as rules, Begin, Cluster, Next, Seen, Step};
+use manifests::keeper::{self, VerifyWork, Work};
+use plan::backup::{self as rules, Begin, BeginVerify, Cluster, Next, Seen, Step};
 use thiserror::Error;
 use tracing::Instrument;
 
@@ -113,12 +113,17 @@ pub async fn look(backup: &EtcdBackup, ctx: &Backups) -> Result<Action, Error> {
     match &next.step {
         Step::Nothing => {}
         Step::Begin(begin) => {
-            if let Err(rejected) = create(backup, begin, ctx).await? {
-                let seen = Seen {
-                    status: next.status.clone(),
-                    ..seen
-                };
+            if let Err(rejected) = begin_backup(backup, begin, ctx).await? {
+                let seen = told(seen, &next);
                 let next = rules::rejected(&seen, begin, &rejected);
+                report(backup, &seen, &next, ctx).await?;
+                return Ok(Action::requeue(next.requeue));
+            }
+        }
+        Step::Verify(begin) => {
+            if let Err(rejected) = begin_verification(backup, begin, ctx).await? {
+                let seen = told(seen, &next);
+                let next = rules::verification_rejected(&seen, begin, &rejected);
                 report(backup, &seen, &next, ctx).await?;
                 return Ok(Action::requeue(next.requeue));
             }
@@ -128,6 +133,14 @@ pub async fn look(backup: &EtcdBackup, ctx: &Backups) -> Result<Action, Error> {
     Ok(Action::requeue(next.requeue))
 }
 
+/// What was seen, with the status that was written since.
+fn told(seen: Seen, next: &Next) -> Seen {
+    Seen {
+        status: next.status.clone(),
+        ..seen
+    }
+}
+
 async fn observe(backup: &EtcdBackup, ctx: &Backups) -> Result<Seen, Error> {
     let namespace = backup.namespace().unwrap_or_default();
     let name = backup.name_any();
@@ -135,9 +148,14 @@ async fn observe(backup: &EtcdBackup, ctx: &Backups) -> Result<Seen, Error> {
     let clusters = &ctx.context.caches.clusters;
     let cluster = get(clusters, &namespace, &backup.spec.cluster_name);
     let cluster = cluster.and_then(|cluster| cluster.0.as_ref().ok().map(Cluster::of));
-    let job = job::of(&ctx.jobs, &namespace, &uid);
-    let job = match job {
-        Some(job) => job::see(&job, &ctx.context.client).await?,
+    let client = &ctx.context.client;
+    let of = (namespace.as_str(), uid.as_str());
+    let job = match job::with(&ctx.jobs, of, labels::RUN_ANNOTATION) {
+        Some(job) => job::see(&job, client).await?,
+        None => None,
+    };
+    let trial = match job::with(&ctx.jobs, of, labels::VERIFIES_ANNOTATION) {
+        Some(job) => job::see_trial(&job, client).await?,
         None => None,
     };
     let now = crate::clock::now();
@@ -152,6 +170,7 @@ async fn observe(backup: &EtcdBackup, ctx: &Backups) -> Result<Seen, Error> {
         spec: backup.spec.clone(),
         status: backup.status.clone().unwrap_or_default(),
         job,
+        trial,
         cluster,
         has_place: ctx.places.has_one(&ctx.jobs),
         namespace,
@@ -181,7 +200,9 @@ async fn report(
     };
     tracing::info!(%reason, "{note}");
     let type_ = match reason {
-        api::Reason::BackupFailed => EventType::Warning,
+        api::Reason::BackupFailed
+        | api::Reason::BackupDamaged
+        | api::Reason::VerificationFailed => EventType::Warning,
         _good => EventType::Normal,
     };
     let event = Event {
@@ -198,8 +219,7 @@ async fn report(
     Ok(written)
 }
 
-/// Creates the Job; the inner error is the API server's own words for why it must not be.
-async fn create(
+async fn begin_backup(
     backup: &EtcdBackup,
     begin: &Begin,
     ctx: &Backups,
@@ -217,27 +237,64 @@ async fn create(
         member: &begin.member,
         secret: begin.secret.as_deref(),
         image: &ctx.context.install.agent_image,
+    });
+    let job = job.map_err(Error::Render)?;
+    let (id, member) = (&begin.run.id, &begin.member);
+    create(&namespace, &job, ctx, || {
+        tracing::info!(job = job.name_any(), id, member, "backup begun");
     })
-    .map_err(Error::Render)?;
+    .await
+}
+
+async fn begin_verification(
+    backup: &EtcdBackup,
+    begin: &BeginVerify,
+    ctx: &Backups,
+) -> Result<Result<(), String>, Error> {
+    let namespace = backup.namespace().unwrap_or_default();
+    let Some(owner) = backup.controller_owner_ref(&()) else {
+        return Ok(Ok(()));
+    };
+    let job = keeper::verify_job(&VerifyWork {
+        owner,
+        namespace: &namespace,
+        spec: &backup.spec,
+        run: &begin.run,
+        request: &begin.request,
+        image: &ctx.context.install.agent_image,
+        etcd_image: &begin.image,
+        pull_secrets: &begin.pull_secrets,
+        raw_bytes: begin.raw_bytes,
+    });
+    let job = job.map_err(Error::Render)?;
+    let id = &begin.run.backup;
+    create(&namespace, &job, ctx, || {
+        tracing::info!(job = job.name_any(), id, "verification begun");
+    })
+    .await
+}
+
+/// Creates a Job; the inner error is the API server's own words for why it must not be.
+async fn create(
+    namespace: &str,
+    job: &Job,
+    ctx: &Backups,
+    say: impl Fn(),
+) -> Result<Result<(), String>, Error> {
     let name = job.name_any();
-    if !ctx.places.take(&ctx.jobs, &namespace, &name) {
+    if !ctx.places.take(&ctx.jobs, namespace, &name) {
         return Ok(Ok(()));
     }
-    let api: Api<Job> = Api::namespaced(ctx.context.client.clone(), &namespace);
-    match api.create(&PostParams::default(), &job).await {
+    let api: Api<Job> = Api::namespaced(ctx.context.client.clone(), namespace);
+    match api.create(&PostParams::default(), job).await {
         Ok(_) => {
-            tracing::info!(
-                job = name,
-                id = begin.run.id,
-                member = begin.member,
-                "backup begun"
-            );
+            say();
             Ok(Ok(()))
         }
         // The cache has not heard of it yet.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(Ok(())),
         Err(error) => {
-            ctx.places.give_back(&namespace, &name);
+            ctx.places.give_back(namespace, &name);
             match error {
                 kube::Error::Api(status) if matches!(status.code, 400 | 403 | 422) => {
                     Ok(Err(status.message))

@@ -1,5 +1,5 @@
-//! `/metrics`: the steps that were taken, and how every cluster is, as Prometheus reads it. Steps are counted; clusters
-//! are read from their caches on each scrape, so that they cost nothing in between and never disagree with the status.
+//! `/metrics`: the steps that were taken, and how every cluster and every backup is, as Prometheus reads it. Steps are counted;
+//! objects are read from their caches on each scrape, so that they cost nothing in between and never disagree with the status.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -13,6 +13,9 @@ use kube::runtime::reflector::Store;
 use plan::observed::Answer;
 use plan::status::Outcome;
 
+mod backups;
+
+use crate::backup;
 use crate::caches::Guarded;
 use crate::descriptors;
 use crate::health::{CacheState, Health};
@@ -22,6 +25,7 @@ use crate::health::{CacheState, Health};
 pub struct Metrics {
     steps: Mutex<BTreeMap<Step, u64>>,
     clusters: Mutex<Vec<Store<Guarded>>>,
+    backups: Mutex<Vec<Store<backup::Guarded>>>,
     admission: Mutex<Admission>,
 }
 
@@ -89,6 +93,11 @@ impl Metrics {
         lock(&self.clusters).push(clusters);
     }
 
+    /// From now on these backups are reported, too.
+    pub(crate) fn watch_backups(&self, backups: Store<backup::Guarded>) {
+        lock(&self.backups).push(backups);
+    }
+
     /// All of it.
     pub(crate) fn render(&self, health: &Health) -> String {
         let mut text = String::new();
@@ -122,6 +131,7 @@ impl Metrics {
                 (family.tell)(&mut text, family.name, cluster);
             }
         }
+        backups::tell(&mut text, &lock(&self.backups).clone());
         text
     }
 }

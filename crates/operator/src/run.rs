@@ -258,6 +258,7 @@ async fn control(
     let (backups, backup_events) = caches::watch_all(caches::scoped(client, namespace), scope);
     let (jobs, job_events) = backup::watch_jobs(caches::scoped(client, namespace), scope);
     let (restores, restore_events) = caches::watch_all(caches::scoped(client, namespace), scope);
+    shared.metrics.watch_backups(backups.clone());
     let known = (clusters.clone(), backups, jobs.clone());
     let caches = watch(client, (namespace, scope), known, &mut woken);
     shared.metrics.watch(clusters.clone());

@@ -10,6 +10,7 @@ pub mod elsewhere;
 mod intent;
 mod source;
 mod tell;
+mod verify;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub use intent::Intent;
 pub(crate) use intent::store as store_of;
 pub use source::{Cluster, Voter};
 pub(crate) use tell::sentence;
+pub use verify::{BeginVerify, Trial, rejected as verification_rejected};
 
 /// What was seen of one EtcdBackup.
 #[derive(Clone, Debug)]
@@ -48,6 +50,8 @@ pub struct Seen {
     pub status: EtcdBackupStatus,
     /// Its Job, if there is one.
     pub job: Option<Job>,
+    /// The Job of a verification, if there is one.
+    pub trial: Option<Trial>,
     /// Its cluster, if there is one.
     pub cluster: Option<Cluster>,
     /// This operator may begin another Job.
@@ -89,6 +93,8 @@ pub enum Step {
     Nothing,
     /// Create the Job of this run.
     Begin(Box<Begin>),
+    /// Create the Job of this verification.
+    Verify(Box<BeginVerify>),
     /// Delete a Job whose answer is in the status.
     Forget {
         /// Its name.
@@ -130,16 +136,27 @@ const CALM: Duration = Duration::from_mins(5);
 const SOON: Duration = Duration::from_secs(10);
 /// No attempt waits longer for its turn after one that failed.
 const LONGEST: Duration = Duration::from_mins(10);
+/// A Job is gone by then.
+const AFTER_A_JOB: Duration = Duration::from_secs(1);
 /// At once: the status was written first.
 const NOW: Duration = Duration::from_millis(10);
 
-/// What is done next.
+/// What is done next. A backup comes first; verifications go on beside it, each in a Job of its own.
 pub fn decide(seen: &Seen) -> Next {
     let memory = seen.memory();
-    match &seen.job {
+    let next = match &seen.job {
         Some(job) => with_job(seen, memory, job),
         None => without_job(seen, memory),
+    };
+    // One thing at a time: what is to be done or told of a backup is, and then there is another look.
+    if matches!(next.step, Step::Forget { .. }) {
+        let requeue = next.requeue.min(AFTER_A_JOB);
+        return Next { requeue, ..next };
     }
+    if next.step != Step::Nothing || next.event.is_some() || next.requeue <= NOW {
+        return next;
+    }
+    verify::look(seen, next)
 }
 
 impl Seen {
@@ -258,7 +275,7 @@ fn without_job(seen: &Seen, memory: BackupMemory) -> Next {
         return tell::rests(seen, memory, &intent);
     };
     // Why it failed is told until an attempt does not.
-    if let Some(wait) = backs_off(seen, &run) {
+    if let Some(wait) = backs_off(seen, run.failed_at.as_ref(), run.attempt) {
         return tell::backs_off(seen, memory, &run, wait);
     }
     let source = match source::choose(seen, &run) {
@@ -308,9 +325,9 @@ fn without_job(seen: &Seen, memory: BackupMemory) -> Next {
 }
 
 /// How long until the next attempt: from ten seconds, twice as long each time, up to ten minutes.
-fn backs_off(seen: &Seen, run: &BackupRun) -> Option<Duration> {
-    let failed_at = run.failed_at.as_ref()?.0;
-    let doubled = u32::try_from(run.attempt.saturating_sub(1)).unwrap_or(0);
+fn backs_off(seen: &Seen, failed_at: Option<&Time>, attempt: i32) -> Option<Duration> {
+    let failed_at = failed_at?.0;
+    let doubled = u32::try_from(attempt.saturating_sub(1)).unwrap_or(0);
     let rest = 10_i64.saturating_mul(1_i64.checked_shl(doubled.min(10)).unwrap_or(1024));
     let rest = SignedDuration::from_secs(rest).min(SignedDuration::try_from(LONGEST).ok()?);
     let until = failed_at.checked_add(rest);

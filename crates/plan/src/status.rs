@@ -81,8 +81,10 @@ fn decide_unavailable_since(
 
 /// Kept where the EtcdBackup that made it was deleted.
 fn newest_backup(observed: &Observed, old: &EtcdClusterStatus) -> Option<Time> {
-    let newest = observed.backups.newest.map(Time);
-    newest.max(old.last_backup_time.clone())
+    let backups = &observed.backups;
+    let old = old.last_backup_time.clone();
+    let old = old.filter(|time| !backups.damaged.contains(&time.0));
+    backups.newest.map(Time).max(old)
 }
 
 /// Once the cluster has formed. Where the memory was wiped, what was told before stands.

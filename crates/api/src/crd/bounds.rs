@@ -253,6 +253,8 @@ pub(super) const BACKUP_TEXTS: &[(&[&str], u64)] = &[
     (&["spec", "retentionPolicy", "maxAge"], 16),
     (&["spec", "encryption", "recipients", "*"], 100),
     (&["spec", "allowedNamespaces", "*"], LABEL),
+    (&["spec", "verify", "schedule"], 128),
+    (&["spec", "verify", "identitySecret"], NAME),
 ];
 
 /// Texts of a place where backups are.

@@ -40,6 +40,11 @@ pub(crate) const ALL: &[CelRule] = &[
         "a schedule has the five fields of cron, such as 0 2 * * *: minute, hour, day of the month, month, day of the week",
     ),
     always(
+        &["spec", "verify", "schedule"],
+        "self.matches('^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[^ @]+( +[^ ]+){4})$')",
+        "a schedule has the five fields of cron, such as 0 5 * * 0: minute, hour, day of the month, month, day of the week; leave it out to verify after each backup",
+    ),
+    always(
         &["spec", "retentionPolicy", "maxAge"],
         "self.matches('^[1-9][0-9]{0,8}[smhdw]$')",
         "an age is a number and one of s, m, h, d and w, such as 30d",

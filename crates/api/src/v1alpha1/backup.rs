@@ -5,6 +5,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use super::verification::{
+    BackupDamage, Compared, LastVerified, NewestBackup, Verification, VerifyRun,
+};
+
 /// Where backups of a cluster go, when they are made, and which of them are kept.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
@@ -27,6 +31,7 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name": "Size", "type": "string", "jsonPath": ".status.backupSize"}"#,
     printcolumn = r#"{"name": "Last", "type": "date", "jsonPath": ".status.completionTime", "priority": 1}"#,
     printcolumn = r#"{"name": "Revision", "type": "integer", "jsonPath": ".status.etcdRevision", "priority": 1}"#,
+    printcolumn = r#"{"name": "Verified", "type": "date", "jsonPath": ".status.lastVerified.time", "priority": 1}"#,
     printcolumn(
         name = "Age",
         type_ = "date",
@@ -48,7 +53,7 @@ pub struct EtcdBackupSpec {
     /// Time zone of the schedule, such as `Europe/Berlin`; UTC when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// No backup is begun while this is true.
+    /// No backup and no verification is begun while this is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
     /// S3, and what speaks its protocol.
@@ -83,6 +88,10 @@ pub struct EtcdBackupSpec {
     /// own; no Secret of this namespace is read for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_namespaces: Vec<String>,
+    /// The newest backup is restored for a trial in a Job of its own: etcd runs on it, and must say of its data what the member
+    /// said that it was read from. `{}`: after each backup. Absent: no backup is tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verification>,
 }
 
 /// Where backups go.
@@ -237,8 +246,8 @@ pub struct EtcdBackupStatus {
     /// One word for people; programs read the condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<BackupPhase>,
-    /// `Ready`: the last backup that was due was stored, or the first one is not due yet, and nothing has failed or waited
-    /// since.
+    /// `Ready`: the last backup that was due was stored, or the first one is not due yet, nothing has failed or waited since, and
+    /// the newest one did not fail its verification. `Verified`, with `spec.verify`: the last verification found its backup good.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Bytes of the newest backup in the store.
@@ -250,6 +259,9 @@ pub struct EtcdBackupStatus {
     /// When the newest backup was complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
+    /// Seconds that the newest backup took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup_seconds: Option<i64>,
     /// Where the newest backup is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_path: Option<String>,
@@ -265,6 +277,9 @@ pub struct EtcdBackupStatus {
     /// The newest ten backups of this cluster in the store, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backups: Vec<BackupEntry>,
+    /// The backup that was last found good by a verification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_verified: Option<LastVerified>,
     /// Attempts that failed since the last backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<i32>,
@@ -285,7 +300,7 @@ pub enum BackupPhase {
     Running,
     /// The one backup that was asked for is in the store.
     Completed,
-    /// The last attempt failed; it is tried again.
+    /// The last attempt failed, and is made again; or the newest backup failed its verification.
     Failed,
     /// The next backup is not due yet.
     Scheduled,
@@ -305,6 +320,12 @@ pub struct BackupEntry {
     pub revision: i64,
     /// Bytes in the store.
     pub bytes: i64,
+    /// When it was restored for a trial, and was as it should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Time>,
+    /// Its last verification failed: it is restored only where it is named, and retention does not count it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
 }
 
 /// What the operator remembers of an EtcdBackup. Wiped, the same backups are due again, under the same IDs, and found in the
@@ -327,6 +348,24 @@ pub struct BackupMemory {
     /// Value of the annotation `etcd.etcd.io/backup-now` that was seen to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
+    /// The newest backup in the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<NewestBackup>,
+    /// The verification that is under way; written before its Job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifyRun>,
+    /// ID of the last verification that came to a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<String>,
+    /// ID of the backup that it was of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<String>,
+    /// The newest time of the schedule of verifications that was seen to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_scheduled: Option<Time>,
+    /// What the last verification found wrong; absent if it found nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<BackupDamage>,
 }
 
 /// A backup that is being made.

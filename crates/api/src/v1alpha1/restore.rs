@@ -40,7 +40,8 @@ pub struct RestoreFrom {
     /// Where it is, when there is no EtcdBackup. Either this or `backupName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<BackupLocation>,
-    /// ID of a backup, as `status.backups` of the EtcdBackup lists them; the newest one when absent.
+    /// ID of a backup, as `status.backups` of the EtcdBackup lists them. When absent the newest one that did not fail its
+    /// verification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
     /// Secret whose values are private keys of age (`AGE-SECRET-KEY-…`), for a backup that is encrypted.
@@ -161,7 +162,8 @@ pub struct EtcdRestoreSpec {
     /// Where the backup is, when there is no EtcdBackup. Either this or `backupName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<BackupLocation>,
-    /// ID of a backup, as `status.backups` of the EtcdBackup lists them; the newest one when absent.
+    /// ID of a backup, as `status.backups` of the EtcdBackup lists them. When absent the newest one that did not fail its
+    /// verification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
     /// Name of the EtcdCluster that the backup is brought back as.

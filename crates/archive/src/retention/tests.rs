@@ -20,6 +20,7 @@ fn base(id: &str, time: &str) -> Kept {
         made_by: object("nightly"),
         time: time.parse().unwrap(),
         verified: None,
+        damaged: false,
     }
 }
 
@@ -132,18 +133,38 @@ fn the_newest_that_was_verified_stays() {
     );
 }
 
+#[test]
+fn the_newest_counts_for_nothing_once_it_failed_its_trial() {
+    let mut all = some();
+    all[5].damaged = true;
+    all[6].damaged = true;
+    let newest = |newest| Keep {
+        newest: Some(newest),
+        ..Keep::default()
+    };
+    // It stays as long as any other would, and the newest that is left stays beside it.
+    assert_eq!(gone(&all, &newest(1)).join(""), "abcdf");
+    assert_eq!(gone(&all, &newest(3)).join(""), "ab");
+    for base in &mut all {
+        base.damaged = true;
+    }
+    assert_eq!(gone(&all, &newest(1)).join(""), "abcdef");
+}
+
 prop_compose! {
     fn kept()(
         id in "[a-z]{6}",
         name in prop_oneof![Just("nightly"), Just("other")],
         second in -3_000_000i64..4_000_000,
         verified in any::<bool>(),
+        damaged in proptest::bool::weighted(0.3),
     ) -> Kept {
         Kept {
             id,
             made_by: object(name),
             time: Timestamp::from_second(1_700_000_000 + second).unwrap(),
-            verified: verified.then_some(Timestamp::UNIX_EPOCH),
+            verified: (verified && !damaged).then_some(Timestamp::UNIX_EPOCH),
+            damaged,
         }
     }
 }
@@ -168,12 +189,22 @@ proptest! {
     #[test]
     fn the_newest_and_the_newest_verified_stay_whatever_is_asked(all in vec(kept(), 0..40), keep in keep()) {
         let gone = no_longer_kept(&all, &object("nightly"), &keep, "", now());
-        let own = || all.iter().filter(|base| base.made_by.name == "nightly");
+        let own = || all.iter().filter(|base| base.made_by.name == "nightly" && !base.damaged);
         let newest = own().max_by_key(|base| (base.time, &base.id));
         let verified = own().filter(|base| base.verified.is_some());
         let verified = verified.max_by_key(|base| (base.time, &base.id));
         for base in newest.into_iter().chain(verified) {
             prop_assert!(!gone.contains(&base.id), "{base:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_failed_its_trial_takes_no_place(all in vec(kept(), 0..40), keep in keep()) {
+        let good: Vec<Kept> = all.iter().filter(|base| !base.damaged).cloned().collect();
+        let gone = |all: &[Kept]| no_longer_kept(all, &object("nightly"), &keep, "", now());
+        let (with, without) = (gone(&all), gone(&good));
+        for base in &good {
+            prop_assert_eq!(with.contains(&base.id), without.contains(&base.id), "{:?}", base);
         }
     }
 

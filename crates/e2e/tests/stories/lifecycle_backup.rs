@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use api::v1alpha1::backup::{BackupPhase, EtcdBackup, EtcdBackupStatus};
+use api::v1alpha1::backup::{BackupPhase, Compared, EtcdBackup, EtcdBackupStatus};
 use e2e::{MINUTE, Played, Stage, story, until};
 use etcd::{Consistency, DirectTcp, Pool, Security, Target};
 use k8s_openapi::api::batch::v1::Job;
@@ -128,7 +128,7 @@ fn backups_go_to_a_bucket_and_as_many_stay_as_are_kept() -> Played {
         cluster.ready().await?;
         cluster.put("before", "1").await?;
         let spec = json!({"storageType": "S3", "s3": into_s3(&stage.namespace),
-                          "schedule": "0 2 * * *", "retentionPolicy": {"maxBackups": 2}});
+                          "schedule": "0 2 * * *", "retentionPolicy": {"maxBackups": 2}, "verify": {}});
         stage
             .commands
             .apply(&backup("nightly", &spec))
@@ -157,6 +157,7 @@ fn backups_go_to_a_bucket_and_as_many_stay_as_are_kept() -> Played {
             let path = told.storage_path.context("no storagePath")?;
             ensure!(path.starts_with("s3://backups/etcd-backups/"), "{path}");
         }
+        verified(&stage).await?;
         // Its Jobs are gone, and the cluster tells of it.
         until("no Job is left", MINUTE, || async {
             Ok(stage.list::<Job>().await?.is_empty())
@@ -171,6 +172,23 @@ fn backups_go_to_a_bucket_and_as_many_stay_as_are_kept() -> Played {
         ensure!(!account.contains(CANARY), "the secret key was told");
         Ok(())
     })
+}
+
+/// The newest backup was restored for a trial, with the etcd of the cluster, and has the hash that a follower told.
+async fn verified(stage: &Stage) -> Result<()> {
+    until("the newest backup is verified", MINUTE * 2, || async {
+        let status = status(stage, "nightly").await?;
+        let newest = status.backups.first().context("none is listed")?;
+        let conditions = &status.conditions;
+        let told = conditions.iter().find(|it| it.type_ == "Verified");
+        let told = told.context("no condition Verified")?;
+        let last = status.last_verified.as_ref();
+        let last = last.with_context(|| told.message.clone())?;
+        ensure!(last.compared == Compared::HashKv, "{}", told.message);
+        Ok(last.id == newest.id && told.status == "True" && newest.verified.is_some())
+    })
+    .await
+    .map(drop)
 }
 
 /// A key that the store does not know is told in its words, and the right one is enough.

@@ -42,6 +42,10 @@ fn a_flipped_bit_in_the_data_is_named_and_the_base_never_used() {
                 assert_eq!(cause, Cause::Damaged);
                 assert!(message.contains(&format!("{name} is damaged")), "{message}");
             }
+            // What a verification found is recorded beside it.
+            let records = bench.names("damaged");
+            let mut records = records.iter();
+            assert!(records.any(|record| record.starts_with(&format!("{id}-"))));
             let into = bench.directory.path().join("into");
             assert_eq!(std::fs::read_dir(into).unwrap().count(), 0);
             assert!(bench.names("verified").is_empty());

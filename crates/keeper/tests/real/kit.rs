@@ -186,7 +186,7 @@ pub(crate) struct Bench {
     pub(crate) status: etcd::Status,
     /// Holds the store and all else that the keeper is given.
     pub(crate) directory: TempDir,
-    process: Process,
+    process: Option<Process>,
 }
 
 impl Bench {
@@ -205,16 +205,19 @@ impl Bench {
             member,
             status,
             directory,
-            process,
+            process: Some(process),
         }
     }
 
     /// Ends etcd as the kubelet does.
     pub(crate) fn stop(&mut self) {
-        let id = self.process.0.id().to_string();
+        let Some(mut process) = self.process.take() else {
+            return;
+        };
+        let id = process.0.id().to_string();
         let told = Command::new("kill").arg(id).status();
         assert!(told.unwrap().success());
-        self.process.0.wait().unwrap();
+        process.0.wait().unwrap();
     }
 
     /// What `etcdctl` says, which must succeed.

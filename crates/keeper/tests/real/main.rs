@@ -12,4 +12,5 @@ mod kit;
 mod round;
 mod s3;
 mod secrecy;
+mod trial;
 mod upkeep;

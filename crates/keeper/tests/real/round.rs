@@ -28,6 +28,7 @@ pub(crate) fn verify(bench: &Bench, id: Option<&str>) -> Task {
     Task::Verify(Verify {
         place: bench.place(),
         id: id.map(str::to_owned),
+        run: None,
     })
 }
 

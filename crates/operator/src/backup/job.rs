@@ -1,5 +1,8 @@
 //! How far the Job of a backup is, and what its keeper said.
 
+use std::sync::Arc;
+
+use api::labels;
 use archive::work::Answer;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
@@ -17,14 +20,30 @@ use super::{Error, run_of};
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The oldest Job of the object with this UID.
-pub(crate) fn of(jobs: &Store<Job>, namespace: &str, uid: &str) -> Option<std::sync::Arc<Job>> {
-    let owned = |job: &Job| {
+pub(crate) fn of(jobs: &Store<Job>, namespace: &str, uid: &str) -> Option<Arc<Job>> {
+    let jobs = owned(jobs, namespace, uid).into_iter();
+    jobs.min_by_key(|job| (job.creation_timestamp().map(|it| it.0), job.name_any()))
+}
+
+/// The same, of those that have this annotation.
+pub(super) fn with(
+    jobs: &Store<Job>,
+    (namespace, uid): (&str, &str),
+    annotation: &str,
+) -> Option<Arc<Job>> {
+    let jobs = owned(jobs, namespace, uid).into_iter();
+    let jobs = jobs.filter(|job| job.annotations().contains_key(annotation));
+    jobs.min_by_key(|job| (job.creation_timestamp().map(|it| it.0), job.name_any()))
+}
+
+fn owned(jobs: &Store<Job>, namespace: &str, uid: &str) -> Vec<Arc<Job>> {
+    let is_owned = |job: &Job| {
         let owners = job.metadata.owner_references.iter().flatten();
         let mut owners = owners.map(|owner| owner.uid.as_str());
         job.metadata.namespace.as_deref() == Some(namespace) && owners.any(|owner| owner == uid)
     };
-    let jobs = jobs.state().into_iter().filter(|job| owned(job));
-    jobs.min_by_key(|job| (job.creation_timestamp().map(|it| it.0), job.name_any()))
+    let jobs = jobs.state().into_iter();
+    jobs.filter(|job| is_owned(job)).collect()
 }
 
 /// It has not ended.
@@ -43,6 +62,20 @@ pub(super) async fn see(job: &Job, client: &Client) -> Result<Option<rules::Job>
         return Ok(None);
     };
     Ok(Some(rules::Job {
+        name: job.name_any(),
+        uid: job.uid().unwrap_or_default(),
+        run,
+        state: state_of(job, client).await?,
+    }))
+}
+
+/// The same of a verification.
+pub(super) async fn see_trial(job: &Job, client: &Client) -> Result<Option<rules::Trial>, Error> {
+    let run = job.annotations().get(labels::VERIFIES_ANNOTATION);
+    let Some(run) = run.and_then(|run| serde_json::from_str(run).ok()) else {
+        return Ok(None);
+    };
+    Ok(Some(rules::Trial {
         name: job.name_any(),
         uid: job.uid().unwrap_or_default(),
         run,

@@ -1,6 +1,6 @@
 //! Backups: what goes over the wire for one, in which order, and what is made of a Job that ended.
 
-use api::v1alpha1::backup::{BackupPhase, EtcdBackup};
+use api::v1alpha1::backup::{BackupPhase, EtcdBackup, Verification};
 use k8s_openapi::api::batch::v1::Job;
 use kube::core::DeserializeGuard;
 use operator::backup::places::Places;
@@ -242,4 +242,133 @@ async fn a_job_that_is_rejected_is_told_in_the_words_of_the_api_server() {
     assert_eq!(status["failures"], 1);
     let told = status["conditions"][0]["message"].as_str().unwrap();
     assert!(told.contains("exceeded quota"), "{told}");
+}
+
+/// A status with a backup in the store, and its verification as the operator records it.
+async fn verified_status() -> (Value, Value) {
+    let mut known = backup(&json!({}));
+    known.spec.verify = Some(Verification {
+        identity_secret: Some("age".to_owned()),
+        memory_limit: Some(api::Quantity("1Gi".to_owned())),
+        ..Verification::default()
+    });
+    known.status = serde_json::from_value(json!({
+        "completionTime": "2026-11-18T12:00:09Z",
+        "memory": {"objectUID": "backup-uid", "done": "x",
+                   "newest": {"id": "x", "clusterID": "abc", "time": "2026-11-18T12:00:09Z", "rawBytes": 1_048_577}},
+    }))
+    .unwrap();
+    let spec = json!(known)["spec"].clone();
+    let looked = look(known.clone(), vec![], 1, vec![(200, json!(known))]).await;
+    let status = looked.asked[0].2["status"].clone();
+    assert_eq!(status["memory"]["verify"]["id"], "verify-x");
+    let methods: Vec<&str> = looked.asked.iter().map(|it| it.0.as_str()).collect();
+    assert_eq!(methods, ["PUT"], "recorded first");
+    (spec, status)
+}
+
+fn verifying(spec: &Value, status: &Value) -> EtcdBackup {
+    let mut known = json!(backup(status));
+    known["spec"] = spec.clone();
+    serde_json::from_value(known).unwrap()
+}
+
+#[tokio::test]
+async fn a_verification_runs_the_clusters_etcd_with_the_keeper_copied_in() {
+    let (spec, status) = verified_status().await;
+    let known = verifying(&spec, &status);
+    let answers = vec![
+        (200, json!(known)),
+        (201, json!({"metadata": {"name": "job"}})),
+    ];
+    let looked = look(known.clone(), vec![], 1, answers.clone()).await;
+    let mut posts = looked.asked.iter().filter(|it| it.0 == "POST");
+    let (_, path, job) = posts.next_back().unwrap().clone();
+    assert_eq!(path, format!("{JOBS}?"));
+    assert_eq!(job["metadata"]["name"], "nightly-verify-x-0");
+    assert!(job["metadata"]["annotations"]["etcd.etcd.io/verifies"].is_string());
+    let pod = &job["spec"]["template"]["spec"];
+    assert_eq!(pod["automountServiceAccountToken"], false);
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    let (copy, keeper) = (&pod["initContainers"][0], &pod["containers"][0]);
+    assert_eq!(copy["image"], "operator:1");
+    assert_eq!(copy["command"][1], "install");
+    assert_eq!(keeper["image"], "quay.io/coreos/etcd:v3.5.35");
+    assert_eq!(keeper["command"][0], copy["command"][2]);
+    assert_eq!(keeper["resources"]["limits"]["memory"], "1Gi");
+    for container in [copy, keeper] {
+        assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+        assert_eq!(
+            container["securityContext"]["allowPrivilegeEscalation"],
+            false
+        );
+        assert!(container["resources"]["limits"]["memory"].is_string());
+    }
+    // Four of its mebibytes, rounded up, and a gibibyte.
+    assert_eq!(pod["volumes"][0]["emptyDir"]["sizeLimit"], "1028Mi");
+    let names: Vec<&Value> = pod["volumes"].as_array().unwrap().iter().collect();
+    assert!(names.iter().any(|it| it["secret"]["secretName"] == "age"));
+    let told: Value = serde_json::from_str(keeper["env"][0]["value"].as_str().unwrap()).unwrap();
+    assert_eq!(told["task"]["kind"], "verify");
+    assert_eq!(told["task"]["place"]["clusterId"], "abc");
+    assert_eq!(
+        (&told["task"]["id"], &told["task"]["run"]),
+        (&json!("x"), &json!("verify-x"))
+    );
+
+    // Its places are those of backups.
+    let looked = look(known, vec![], 0, answers).await;
+    assert!(looked.asked.iter().all(|it| it.0 != "POST"));
+}
+
+#[tokio::test]
+async fn the_job_of_a_verification_is_not_taken_for_that_of_a_backup() {
+    let (spec, status) = verified_status().await;
+    let known = verifying(&spec, &status);
+    let answers = vec![
+        (200, json!(known)),
+        (201, json!({"metadata": {"name": "job"}})),
+    ];
+    let looked = look(known.clone(), vec![], 1, answers).await;
+    let mut job = looked.asked.last().unwrap().2.clone();
+    job["metadata"]["uid"] = json!("job-uid");
+    job["status"] = json!({"conditions": [{"type": "Failed", "status": "True"}]});
+    let job: Job = serde_json::from_value(job).unwrap();
+    let said = json!({"result": "failed", "cause": "Damaged", "message": "its hash differs"});
+    let answers = vec![
+        (200, pod(&said.to_string())),
+        (200, json!(known)),
+        (201, json!({})),
+    ];
+    let looked = look(known, vec![job.clone()], 1, answers).await;
+    assert_eq!(looked.result, Ok(()));
+    let status = looked.asked[1].2["status"].clone();
+    assert_eq!(status["memory"]["damage"]["id"], "x");
+    let conditions = status["conditions"].as_array().unwrap();
+    let verified = conditions
+        .iter()
+        .find(|it| it["type"] == "Verified")
+        .unwrap();
+    assert_eq!(
+        (&verified["status"], &verified["reason"]),
+        (&json!("False"), &json!("BackupDamaged"))
+    );
+    let event = &looked.asked[2].2;
+    assert_eq!(
+        (&event["type"], &event["reason"]),
+        (&json!("Warning"), &json!("BackupDamaged"))
+    );
+    // The next look deletes it.
+    let known = verifying(&spec, &status);
+    let answers = vec![
+        (200, pod(&said.to_string())),
+        (200, json!(known)),
+        (200, json!({"metadata": {}})),
+    ];
+    let looked = look(known, vec![job], 1, answers).await;
+    let (method, path, _) = looked.asked.last().unwrap();
+    assert_eq!(
+        (method.as_str(), path.as_str()),
+        ("DELETE", &*format!("{JOBS}/nightly-verify-x-0?"))
+    );
 }

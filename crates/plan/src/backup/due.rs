@@ -119,7 +119,7 @@ pub(super) fn made_by(seen: &Seen, run: &BackupRun) -> MadeBy {
 }
 
 /// Backups of two objects at one moment are two.
-fn short(uid: &str) -> String {
+pub(super) fn short(uid: &str) -> String {
     let [.., a, b, c, d] = hash(uid).to_be_bytes();
     format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
 }

@@ -1,6 +1,6 @@
 //! What the spec of an EtcdBackup asks for, or why it cannot be had.
 
-use api::v1alpha1::backup::{EtcdBackupSpec, RetentionPolicy, StorageType};
+use api::v1alpha1::backup::{EtcdBackupSpec, RetentionPolicy, StorageType, Verification};
 use archive::schedule::Schedule;
 use archive::work::{Keep, Store};
 
@@ -19,6 +19,15 @@ pub struct Intent {
     pub compress: bool,
     /// Public keys.
     pub recipients: Vec<String>,
+    /// Backups are tried.
+    pub verify: Option<VerifyIntent>,
+}
+
+/// When backups are tried.
+#[derive(Clone, Debug)]
+pub struct VerifyIntent {
+    /// When; after each backup, where there is none.
+    pub schedule: Option<Schedule>,
 }
 
 impl Intent {
@@ -31,11 +40,12 @@ impl Intent {
             ));
         }
         let zone = spec.time_zone.as_deref();
-        let text = spec.schedule.as_deref().filter(|text| !text.is_empty());
-        let schedule = text.map(|text| Schedule::parse(text, zone));
-        let schedule = schedule
-            .transpose()
-            .map_err(|error| format!("spec.schedule: {error}"))?;
+        let schedule = schedule("spec.schedule", spec.schedule.as_deref(), zone)?;
+        let verify = spec
+            .verify
+            .as_ref()
+            .map(|it| verify(it, zone))
+            .transpose()?;
         let encryption = spec.encryption.clone().unwrap_or_default();
         Ok(Self {
             store: store(spec)?,
@@ -44,8 +54,41 @@ impl Intent {
             keep: keep(spec.retention_policy.as_ref())?,
             compress: spec.compression != Some(false),
             recipients: encryption.recipients,
+            verify,
         })
     }
+}
+
+fn schedule(
+    field: &str,
+    text: Option<&str>,
+    zone: Option<&str>,
+) -> Result<Option<Schedule>, String> {
+    let text = text.filter(|text| !text.is_empty());
+    let schedule = text.map(|text| Schedule::parse(text, zone));
+    let schedule = schedule.transpose();
+    schedule.map_err(|error| format!("{field}: {error}"))
+}
+
+fn verify(verify: &Verification, zone: Option<&str>) -> Result<VerifyIntent, String> {
+    for (field, quantity) in [
+        ("scratchSize", &verify.scratch_size),
+        ("memoryLimit", &verify.memory_limit),
+    ] {
+        let Some(written) = quantity else {
+            continue;
+        };
+        if !written.value().is_some_and(|bytes| bytes > 0) {
+            return Err(format!(
+                "spec.verify.{field} is {:?}: write a quantity such as 10Gi",
+                written.0
+            ));
+        }
+    }
+    let text = verify.schedule.as_deref();
+    Ok(VerifyIntent {
+        schedule: schedule("spec.verify.schedule", text, zone)?,
+    })
 }
 
 /// Where backups of this spec are.
@@ -221,6 +264,26 @@ mod tests {
                     ..spec()
                 },
                 "spec.retentionPolicy.maxAge",
+            ),
+            (
+                EtcdBackupSpec {
+                    verify: Some(Verification {
+                        schedule: Some("weekly".to_owned()),
+                        ..Verification::default()
+                    }),
+                    ..spec()
+                },
+                "spec.verify.schedule",
+            ),
+            (
+                EtcdBackupSpec {
+                    verify: Some(Verification {
+                        scratch_size: Some(api::Quantity("much".to_owned())),
+                        ..Verification::default()
+                    }),
+                    ..spec()
+                },
+                "spec.verify.scratchSize",
             ),
         ];
         for (spec, field) in cases {

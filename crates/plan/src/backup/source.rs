@@ -4,7 +4,7 @@ use api::conditions::ConditionType;
 use api::v1alpha1::backup::BackupRun;
 use api::v1alpha1::memory::DisturbanceKind;
 use api::v1alpha1::status::{EtcdClusterStatus, Role};
-use api::{EtcdCluster, Plane, Reason, names};
+use api::{ClusterIntent, EtcdCluster, Plane, Reason, names};
 use archive::work::{Member, Place, Timeline};
 
 use super::Seen;
@@ -32,6 +32,10 @@ pub struct Cluster {
     pub defragmented: Option<String>,
     /// Voters that are ready.
     pub voters: Vec<Voter>,
+    /// Its image of etcd; `None` while its spec is not valid.
+    pub image: Option<String>,
+    /// Secrets with which that is pulled.
+    pub pull_secrets: Vec<String>,
 }
 
 /// A voter that is ready.
@@ -74,7 +78,14 @@ impl Cluster {
                 leads: member.role == Some(Role::Leader),
             })
         });
+        let intent = ClusterIntent::parse(&cluster.spec).ok();
+        let secrets = intent.iter().flat_map(|intent| {
+            let secrets = intent.pod.settings.image_pull_secrets.iter();
+            secrets.map(|secret| secret.name.clone())
+        });
         Self {
+            pull_secrets: secrets.collect(),
+            image: intent.as_ref().map(ClusterIntent::image_reference),
             id: cluster_id.clone(),
             incarnation: memory
                 .lineage

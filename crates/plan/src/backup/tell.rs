@@ -5,12 +5,12 @@ use std::time::Duration;
 use api::Reason;
 use api::conditions::{ConditionType, Verdict, merge};
 use api::v1alpha1::backup::{
-    BackupEntry, BackupMemory, BackupPhase, BackupRun, EtcdBackupStatus, StorageType,
+    BackupEntry, BackupMemory, BackupPhase, BackupRun, EtcdBackupStatus, NewestBackup, StorageType,
 };
 use archive::work::{Cause, LOCAL, Listed, Made};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{CALM, Intent, Job, NOW, Next, SOON, Seen, Step, due};
+use super::{CALM, Intent, Job, NOW, Next, SOON, Seen, Step, due, verify};
 
 /// One verdict: the phase, and the condition.
 struct Verdicts {
@@ -22,19 +22,35 @@ struct Verdicts {
 
 fn next(seen: &Seen, memory: BackupMemory, told: Verdicts, requeue: Duration) -> Next {
     let old = seen.status.clone();
+    let told = match verify::damage(seen, &memory) {
+        // What is in the store does not count: nothing is ready.
+        Some(_) if told.phase == BackupPhase::Running => Verdicts {
+            ready: false,
+            ..told
+        },
+        Some(message) if told.ready => Verdicts {
+            phase: BackupPhase::Failed,
+            ready: false,
+            reason: Reason::BackupDamaged,
+            message,
+        },
+        _as_it_is => told,
+    };
     let verdict = Verdict {
         kind: ConditionType::Ready,
         status: Some(told.ready),
         reason: told.reason,
         message: told.message,
     };
+    let verified = verify::verdict(seen, &old, &memory);
+    let verdicts = std::iter::once(verdict).chain(verified).collect();
     let now = Time(seen.now);
     let attempts = memory.run.as_ref().map(|run| run.attempt);
     let intent = Intent::parse(&seen.spec, &seen.namespace).ok();
     let intent = intent.filter(|intent| !intent.suspend);
     let status = EtcdBackupStatus {
         phase: Some(told.phase),
-        conditions: merge(&old.conditions, vec![verdict], seen.generation, &now),
+        conditions: merge(&old.conditions, verdicts, seen.generation, &now),
         failures: attempts.filter(|attempts| *attempts > 0),
         next_backup_time: intent.and_then(|intent| due::next(seen, &intent)).map(Time),
         observed_generation: Some(seen.generation),
@@ -95,6 +111,20 @@ pub(super) fn made(seen: &Seen, memory: BackupMemory, made: &Made) -> Next {
         ),
     };
     let url = address(seen, &base.url);
+    let known = seen.status.completion_time.as_ref();
+    // A value of the annotation that was used before finds the backup that was made then.
+    let is_newest = known.is_none_or(|known| known.0 <= base.time);
+    let newest = NewestBackup {
+        id: base.id.clone(),
+        // …/<cluster ID>/base/<file>
+        cluster_id: url.rsplit('/').nth(2).unwrap_or_default().to_owned(),
+        time: Time(base.time),
+        raw_bytes: signed(base.raw_bytes),
+    };
+    let memory = BackupMemory {
+        newest: Some(newest).filter(|_| is_newest).or(memory.newest.clone()),
+        ..memory
+    };
     let event = (Reason::BackupCreated, format!("{message}, at {url}"));
     let told = Verdicts {
         phase: of_rest(seen),
@@ -103,22 +133,24 @@ pub(super) fn made(seen: &Seen, memory: BackupMemory, made: &Made) -> Next {
         message,
     };
     let written = next(seen, memory, told, NOW);
-    // A value of the annotation that was used before finds the backup that was made then.
-    let known = seen.status.completion_time.as_ref();
     let unlisted = made.newest.is_empty() && unpruned.is_some();
     let backups = if unlisted {
         written.status.backups.clone()
     } else {
         made.newest.iter().map(entry).collect()
     };
-    if known.is_some_and(|known| known.0 > base.time) {
+    if !is_newest {
         let status = EtcdBackupStatus {
             backups,
             ..written.status
         };
         return Next { status, ..written };
     }
+    let begun = seen.status.start_time.as_ref().map(|begun| begun.0);
+    let seconds = begun.map(|begun| base.time.duration_since(begun).as_secs());
     let status = EtcdBackupStatus {
+        // A backup that was found in the store was not made by this Job.
+        backup_seconds: seconds.filter(|seconds| *seconds >= 0),
         backup_size: Some(signed(base.stored_bytes)),
         completion_time: Some(Time(base.time)),
         storage_path: Some(url),
@@ -153,6 +185,8 @@ fn entry(listed: &Listed) -> BackupEntry {
         time: Time(listed.time),
         revision: listed.revision,
         bytes: signed(listed.bytes),
+        verified: listed.verified.map(Time),
+        damaged: listed.damaged,
     }
 }
 

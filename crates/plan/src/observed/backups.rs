@@ -9,6 +9,8 @@ use jiff::Timestamp;
 pub struct Backups {
     /// Members that a keeper reads at this moment, by ordinal. A defragmentation would stall them until it has ended.
     pub read: BTreeSet<u32>,
-    /// When the newest one was complete.
+    /// When the newest one was complete, of those that did not fail their verification.
     pub newest: Option<Timestamp>,
+    /// When those were complete that did.
+    pub damaged: BTreeSet<Timestamp>,
 }

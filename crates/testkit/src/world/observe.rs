@@ -102,6 +102,7 @@ impl World {
             backups: plan::observed::Backups {
                 read: self.upkeep.read.clone(),
                 newest: None,
+                damaged: BTreeSet::new(),
             },
             restore: self.observe_restore(),
             indexes_recorded: None,

@@ -26,7 +26,7 @@ const DOORS: [(&str, &[&str]); 15] = [
         "operator",
         &["api", "archive", "gate", "manifests", "plan", "etcd", "pki"],
     ),
-    ("keeper", &["archive", "etcd"]),
+    ("keeper", &["archive", "etcd", "pki"]),
     ("testkit", &["api", "archive", "gate", "manifests", "plan"]),
     ("e2e", ANY),
     ("chaos", &["api", "etcd", "e2e"]),

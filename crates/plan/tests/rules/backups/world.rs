@@ -1,10 +1,10 @@
 //! The world: its store, its Job, and what becomes of it.
 
 use api::v1alpha1::backup::{BackupPhase, EtcdBackupSpec, EtcdBackupStatus, S3};
-use archive::work::{Answer, Base, Cause, Done, Listed, Made, Request, Task};
+use archive::work::{Answer, Base, Cause, Depth, Done, Listed, Made, Request, Task, Verified};
 use jiff::{SignedDuration, Timestamp};
 use plan::backup::Voter;
-use plan::backup::{Cluster, Job, JobState, Seen, Step, decide};
+use plan::backup::{Cluster, Job, JobState, Seen, Step, Trial, decide};
 
 /// What became of a Job that ended.
 #[derive(Clone, Copy, PartialEq)]
@@ -15,6 +15,20 @@ pub(super) enum Fate {
     Loses,
 }
 
+/// What a keeper finds that tries a base.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Finds {
+    Good(Depth),
+    Damaged,
+    /// It cannot be tried.
+    Fails,
+    /// It is as it should be, which is in the store, and no answer is to be had.
+    Loses,
+}
+
+/// What is recorded of a verification: the time of a good one.
+pub(super) type Record = Result<Timestamp, ()>;
+
 pub(super) struct World {
     pub(super) now: Timestamp,
     pub(super) spec: EtcdBackupSpec,
@@ -24,8 +38,18 @@ pub(super) struct World {
     pub(super) job: Option<(Job, Request)>,
     /// IDs of the bases in the store, and how many Jobs wrote each.
     pub(super) store: std::collections::BTreeMap<String, u32>,
+    /// When each was complete.
+    pub(super) times: std::collections::BTreeMap<String, Timestamp>,
     pub(super) fate: Fate,
     pub(super) jobs: u32,
+    pub(super) trial: Option<(Trial, Request)>,
+    /// By base and verification.
+    pub(super) records: std::collections::BTreeMap<(String, String), Record>,
+    pub(super) finds: Finds,
+    /// How often an etcd ran on a base.
+    pub(super) tried: u32,
+    pub(super) trials: u32,
+    pub(super) has_place: bool,
     pub(super) events: Vec<String>,
     /// The operator is killed at this write, once.
     pub(super) kill_at: Option<u32>,
@@ -52,6 +76,7 @@ pub(super) fn cluster() -> Cluster {
         incarnation: 1,
         available: true,
         voters: (0..3).map(voter).collect(),
+        image: Some("etcd:v3.6.16".to_owned()),
         ..Cluster::default()
     }
 }
@@ -78,8 +103,15 @@ impl World {
             cluster: Some(cluster()),
             job: None,
             store: std::collections::BTreeMap::new(),
+            times: std::collections::BTreeMap::new(),
             fate: Fate::Done,
             jobs: 0,
+            trial: None,
+            records: std::collections::BTreeMap::new(),
+            finds: Finds::Good(Depth::Hash),
+            tried: 0,
+            trials: 0,
+            has_place: true,
             events: Vec::new(),
             kill_at: None,
             writes: 0,
@@ -98,8 +130,9 @@ impl World {
             spec: self.spec.clone(),
             status: self.status.clone(),
             job: self.job.as_ref().map(|(job, _)| job.clone()),
+            trial: self.trial.as_ref().map(|(trial, _)| trial.clone()),
             cluster: self.cluster.clone(),
-            has_place: true,
+            has_place: self.has_place,
         }
     }
 
@@ -135,6 +168,27 @@ impl World {
                 self.job = Some((job, begin.request));
                 self.lives();
             }
+            Step::Verify(begin) => {
+                assert!(self.trial.is_none(), "a second Job");
+                let memory = self.status.memory.as_ref();
+                let recorded = memory.and_then(|it| it.verify.as_ref());
+                assert_eq!(recorded, Some(&begin.run), "recorded before it is done");
+                self.trials += 1;
+                let trial = Trial {
+                    name: format!("trial-{}", self.trials),
+                    uid: format!("trial-{}", self.trials),
+                    run: begin.run,
+                    state: JobState::Active(None),
+                };
+                self.trial = Some((trial, begin.request));
+                self.lives();
+            }
+            Step::Forget { uid, .. } if uid.starts_with("trial") => {
+                let (trial, _) = self.trial.take().unwrap();
+                assert_eq!(trial.uid, uid);
+                assert!(!matches!(trial.state, JobState::Active(_)), "it runs");
+                self.lives();
+            }
             Step::Forget { uid, .. } => {
                 let (job, _) = self.job.take().unwrap();
                 assert_eq!(job.uid, uid);
@@ -145,8 +199,69 @@ impl World {
         next.requeue
     }
 
-    /// The keeper of the Job does its work.
+    /// The keepers do their work.
     pub(super) fn work(&mut self) {
+        self.back_up();
+        self.verify();
+    }
+
+    /// Those of verifications hang.
+    pub(super) fn work_on_backups(&mut self) {
+        self.back_up();
+    }
+
+    fn verify(&mut self) {
+        let Some((trial, request)) = &mut self.trial else {
+            return;
+        };
+        if trial.state != JobState::Active(None) {
+            return;
+        }
+        let Task::Verify(task) = &request.task else {
+            panic!("no verification");
+        };
+        assert_eq!(task.place.cluster_id, "abc");
+        let key = (task.id.clone().unwrap(), task.run.clone().unwrap());
+        assert!(self.store.contains_key(&key.0), "there is no such base");
+        let damaged = || Answer::Failed {
+            cause: Cause::Damaged,
+            message: "its HashKV differs".to_owned(),
+        };
+        let depth = match self.finds {
+            Finds::Good(depth) => depth,
+            _other => Depth::Hash,
+        };
+        if self.finds == Finds::Fails {
+            trial.state = JobState::Answered(Answer::Failed {
+                cause: Cause::Request,
+                message: "the scratch volume is full".to_owned(),
+            });
+            return;
+        }
+        let (known, now, finds) = (self.records.get(&key).copied(), self.now, self.finds);
+        let record = known.unwrap_or_else(|| {
+            self.tried += 1;
+            if finds == Finds::Damaged {
+                Err(())
+            } else {
+                Ok(now)
+            }
+        });
+        self.records.insert(key.clone(), record);
+        trial.state = match record {
+            _lost if finds == Finds::Loses => JobState::Lost("the pod is gone".to_owned()),
+            Err(()) => JobState::Answered(damaged()),
+            Ok(time) => JobState::Answered(Answer::Done(Done::Verify(Verified {
+                id: key.0,
+                revision: 7,
+                depth,
+                time,
+                keys: None,
+            }))),
+        };
+    }
+
+    fn back_up(&mut self) {
         let Some((job, request)) = &mut self.job else {
             return;
         };
@@ -167,23 +282,31 @@ impl World {
         // What is there is answered from there.
         self.store.entry(id.clone()).or_insert(0);
         *self.store.get_mut(&id).unwrap() += 1;
+        let time = *self.times.entry(id.clone()).or_insert(self.now);
         let base = Base {
             id: id.clone(),
-            url: format!("s3://b/{id}"),
-            time: self.now,
+            url: format!("s3://b/ns/db/abc/base/{id}-0.db.zst"),
+            time,
             revision: 7,
             compact_revision: 1,
             stored_bytes: 10,
             raw_bytes: 20,
             etcd_version: "3.6.16".to_owned(),
         };
-        let newest = vec![Listed {
-            id,
-            time: self.now,
-            revision: 7,
-            bytes: 10,
-            verified: None,
-        }];
+        let listed = |(id, time): (&String, &Timestamp)| {
+            let records = self.records.iter().filter(|((of, _), _)| of == id);
+            let last = records.map(|(_, record)| *record).next_back();
+            Listed {
+                id: id.clone(),
+                time: *time,
+                revision: 7,
+                bytes: 10,
+                verified: last.and_then(Result::ok),
+                damaged: last == Some(Err(())),
+            }
+        };
+        let mut newest: Vec<Listed> = self.times.iter().map(listed).collect();
+        newest.sort_by_key(|listed| std::cmp::Reverse(listed.time));
         job.state = match self.fate {
             Fate::Loses => JobState::Lost("the pod is gone".to_owned()),
             Fate::Done | Fate::Fails => JobState::Answered(Answer::Done(Done::Snapshot(Made {
@@ -207,6 +330,13 @@ impl World {
             turns += 1;
             assert!(turns < 20_000, "it spins");
         }
+    }
+
+    pub(super) fn verified(&self) -> (&str, &str, &str) {
+        let conditions = &self.status.conditions;
+        let condition = conditions.iter().find(|it| it.type_ == "Verified");
+        let condition = condition.expect("the condition");
+        (&condition.status, &condition.reason, &condition.message)
     }
 
     pub(super) fn phase(&self) -> Option<BackupPhase> {
