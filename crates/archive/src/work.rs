@@ -225,7 +225,7 @@ pub struct Verify {
     pub id: Option<String>,
 }
 
-/// Brings a base to a directory.
+/// Brings a base to a directory, or finds out whether that would work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fetch {
@@ -234,8 +234,9 @@ pub struct Fetch {
     /// Which base; the newest of the place when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// This directory, which is made where it is missing.
-    pub into: String,
+    /// This directory, which is made where it is missing. When absent, all of it is read and compared, and nothing written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
 }
 
 /// What a keeper says when it ends.

@@ -49,13 +49,13 @@ pub(crate) async fn check(store: &Store, data: &str, manifest: &Manifest) -> Res
     download(store, data, manifest, pieces).await
 }
 
-/// Brings the snapshot of a base into a file, which is synced.
+/// Brings the snapshot of a base into a file, which is synced; without one it is only read and compared.
 pub(crate) async fn bring(
     store: &Store,
     data: &str,
     manifest: &Manifest,
     identities: Vec<PathBuf>,
-    to: &Path,
+    to: Option<&Path>,
 ) -> Result<Facts> {
     let (sender, pieces) = mpsc::channel(AHEAD);
     let source = Pieces {
@@ -63,8 +63,9 @@ pub(crate) async fn bring(
         now: Bytes::new(),
     };
     let url = store.url(data);
-    let (of, to) = (manifest.clone(), to.to_owned());
-    let decoding = tokio::task::spawn_blocking(move || decode(source, &of, &identities, &to, &url));
+    let (of, to) = (manifest.clone(), to.map(Path::to_owned));
+    let decoding = move || decode(source, &of, &identities, to.as_deref(), &url);
+    let decoding = tokio::task::spawn_blocking(decoding);
     let downloaded = download(store, data, manifest, sender).await;
     let decoded = decoding.await.explain(Cause::Request, "decode")?;
     // What was stored comes first: where it is damaged, anything may be wrong with what is in it.
@@ -148,7 +149,7 @@ fn decode(
     source: Pieces,
     of: &Manifest,
     identities: &[PathBuf],
-    to: &Path,
+    to: Option<&Path>,
     url: &str,
 ) -> Result<Facts> {
     let source: Box<dyn Read> = if of.encrypted {
@@ -163,8 +164,10 @@ fn decode(
             Box::new(decoder.explain(Cause::Request, "decompress")?)
         }
     };
-    let writing = format!("write {}", to.display());
-    let mut file = File::create(to).explain(Cause::Request, &writing)?;
+    let writing = to.map(|to| format!("write {}", to.display()));
+    let writing = writing.unwrap_or_default();
+    let file = to.map(File::create).transpose();
+    let mut file = file.explain(Cause::Request, &writing)?;
     let mut reader = Reader::new();
     let mut buffer = vec![0; 256 << 10];
     loop {
@@ -176,10 +179,14 @@ fn decode(
             break;
         }
         reader.push(bytes).explain(Cause::Damaged, url)?;
-        file.write_all(bytes).explain(Cause::Request, &writing)?;
+        if let Some(file) = &mut file {
+            file.write_all(bytes).explain(Cause::Request, &writing)?;
+        }
     }
     let facts = reader.finish().explain(Cause::Damaged, url)?;
-    file.sync_all().explain(Cause::Request, &writing)?;
+    if let Some(file) = file {
+        file.sync_all().explain(Cause::Request, &writing)?;
+    }
     Ok(facts)
 }
 

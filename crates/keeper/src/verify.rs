@@ -27,7 +27,7 @@ pub(crate) async fn verify(args: &Args, store: &Store, task: &Verify) -> Result<
     } else {
         let scratch = Scratch::new(&args.scratch, &manifest.id)?;
         let file = scratch.0.join("snapshot.db");
-        bring(store, &data, &manifest, keys, &file).await?;
+        bring(store, &data, &manifest, keys, Some(&file)).await?;
         restore(args, &scratch.0, &file, &manifest, &store.url(&data)).await?
     };
     let record = VerifiedRecord {

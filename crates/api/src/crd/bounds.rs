@@ -278,6 +278,7 @@ pub(super) const RESTORE_TEXTS: &[(&[&str], u64)] = &[
     (&["spec", "backupNamespace"], NAME),
     (&["spec", "backup"], 128),
     (&["spec", "clusterName"], NAME),
+    (&["spec", "replaces"], 16),
     (&["spec", "identitySecret"], NAME),
     (&["spec", "dataDir"], 512),
     (&["spec", "walDir"], 512),

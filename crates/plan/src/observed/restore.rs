@@ -1,12 +1,12 @@
 //! The backup that a cluster is to begin with: what the spec asks for, and the Job that brings it.
 
 use api::v1alpha1::backup::{EtcdBackup, EtcdBackupSpec};
-use api::v1alpha1::memory::RestoreMemory;
-use api::v1alpha1::restore::RestoreFrom;
+use api::v1alpha1::memory::{ReplaceMemory, ReplaceStage, RestoreMemory};
+use api::v1alpha1::restore::{EtcdRestore, RestoreFrom, RestorePhase, RestoreType, Restored};
 use archive::layout;
 use archive::work::{Fetch, Place, Request, SCRATCH, Store, Task};
 
-use super::{Claim, Observed};
+use super::{Claim, Latched, Observed};
 pub use crate::backup::JobState;
 use crate::backup::store_of;
 
@@ -17,6 +17,23 @@ pub struct Restore {
     pub wish: Option<Result<Box<RestoreWish>, String>>,
     /// The Job that brings it.
     pub job: Option<Box<FetchJob>>,
+    /// EtcdRestores that ask for a backup in the place of the data there is, the oldest first.
+    pub requests: Vec<ReplaceRequest>,
+    /// Whether the EtcdRestore is still there that is being carried out could not be read.
+    pub unheard: bool,
+}
+
+/// An EtcdRestore that asks for a backup in the place of the data there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplaceRequest {
+    /// Its UID.
+    pub uid: String,
+    /// Its name.
+    pub name: String,
+    /// The etcd cluster whose data it names.
+    pub replaces: Option<u64>,
+    /// What it asks for, or why that cannot be had.
+    pub wish: Result<Box<RestoreWish>, String>,
 }
 
 /// A backup that can be brought.
@@ -47,14 +64,37 @@ pub struct FetchJob {
     pub uid: String,
     /// Hash of what was asked for.
     pub wish: String,
-    /// The member to whose volume it is brought.
+    /// The member to whose volume it is brought; empty where it is only read.
     pub member: String,
-    /// UID of that claim.
+    /// UID of that claim; of the EtcdRestore where it is only read.
     pub claim_uid: String,
     /// How many attempts failed before.
     pub attempt: i32,
     /// How far it is.
     pub state: JobState,
+}
+
+impl ReplaceRequest {
+    /// What this EtcdRestore asks for, with the EtcdBackup that it names; `None` where it replaces nothing, has ended, or is
+    /// being deleted.
+    pub fn of(restore: &EtcdRestore, backup: Option<&EtcdBackup>) -> Option<Self> {
+        let (spec, metadata) = (&restore.spec, &restore.metadata);
+        let status = restore.status.as_ref();
+        let completed = status.is_some_and(|it| it.phase == Some(RestorePhase::Completed));
+        let over = completed || metadata.deletion_timestamp.is_some();
+        if over || spec.restore_type != Some(RestoreType::Replace) {
+            return None;
+        }
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        let from = crate::restore::parse(spec, namespace);
+        let wish = from.and_then(|from| RestoreWish::resolve(&from, namespace, backup));
+        Some(Self {
+            uid: metadata.uid.clone()?,
+            name: metadata.name.clone().unwrap_or_default(),
+            replaces: spec.replaces.as_deref().and_then(super::parse_id),
+            wish: wish.map(Box::new),
+        })
+    }
 }
 
 impl RestoreWish {
@@ -105,15 +145,46 @@ impl RestoreWish {
 
     /// What the keeper is told.
     pub fn request(&self) -> Request {
+        let into = format!("{SCRATCH}/{}", gate::restore_directory(&self.hash));
+        self.fetch(Some(into))
+    }
+
+    /// What a keeper is told that only reads it.
+    pub fn check(&self) -> Request {
+        self.fetch(None)
+    }
+
+    fn fetch(&self, into: Option<String>) -> Request {
         Request {
             store: self.store.clone(),
             task: Task::Fetch(Fetch {
                 place: self.place.clone(),
                 id: self.id.clone(),
-                into: format!("{SCRATCH}/{}", gate::restore_directory(&self.hash)),
+                into,
             }),
         }
     }
+
+    /// This very backup, whatever has become the newest since it was read: in the timeline that its address names.
+    pub(crate) fn pinned(self, checked: &Restored, hash: &str) -> Self {
+        let cluster_id = timeline_of(&checked.url);
+        let cluster_id = cluster_id.map_or(self.place.cluster_id, str::to_owned);
+        Self {
+            hash: hash.to_owned(),
+            id: Some(checked.backup.clone()),
+            place: Place {
+                cluster_id,
+                ..self.place
+            },
+            ..self
+        }
+    }
+}
+
+/// The cluster ID in the address of a base: …/<cluster ID>/base/<file>.
+fn timeline_of(url: &str) -> Option<&str> {
+    let cluster_id = url.rsplit('/').nth(2)?;
+    layout::is_cluster_id(cluster_id).then_some(cluster_id)
 }
 
 /// The timeline of the newest backup. Another cluster of that name may have been backed up since by another object.
@@ -121,18 +192,51 @@ fn place_of(name: &str, namespace: &str, backup: &EtcdBackup) -> Result<Place, S
     let status = backup.status.as_ref();
     let url = status.and_then(|status| status.storage_path.as_deref());
     let url = url.ok_or_else(|| format!("EtcdBackup {name} has no backup in its store yet"))?;
-    // …/<cluster ID>/base/<file>
-    let cluster_id = url.rsplit('/').nth(2).unwrap_or_default();
-    if !layout::is_cluster_id(cluster_id) {
-        return Err(format!(
+    let cluster_id = timeline_of(url).ok_or_else(|| {
+        format!(
             "status.storagePath of EtcdBackup {name} is {url:?}, which names no backup: write source instead of backupName"
-        ));
-    }
+        )
+    })?;
     Ok(Place {
         namespace: namespace.to_owned(),
         cluster: backup.spec.cluster_name.clone(),
         cluster_id: cluster_id.to_owned(),
     })
+}
+
+impl Latched {
+    /// A backup is on its way to take the place of the data, and this far.
+    pub fn replacing(&self, stage: ReplaceStage) -> Option<&ReplaceMemory> {
+        let replace = self.replace.as_deref();
+        replace.filter(|replace| replace.stage == stage)
+    }
+
+    /// A backup is on its way to take the place of the data.
+    pub fn is_being_replaced(&self) -> bool {
+        let replace = self.replace.as_deref();
+        replace.is_some_and(|replace| replace.stage != ReplaceStage::Ended)
+    }
+
+    /// The data was replaced: from now on the cluster is one that began with that backup.
+    pub(crate) fn replaced(self) -> Self {
+        let Some(replace) = self.replacing(ReplaceStage::Bootstrapping).cloned() else {
+            return self;
+        };
+        let ended = ReplaceMemory {
+            stage: ReplaceStage::Ended,
+            record: replace.record.saturating_add(1),
+            seed: None,
+            checked: None,
+            failure: None,
+            ended: vec![replace.by.clone()],
+            ..replace.clone()
+        };
+        Self {
+            restore: replace.seed.map(Box::new),
+            replace: Some(Box::new(ended)),
+            ..self
+        }
+    }
 }
 
 impl Observed {
@@ -149,6 +253,9 @@ impl Observed {
     /// volume meanwhile, so that the Job can mount it wherever it is.
     pub fn is_fetching(&self) -> bool {
         let latched = &self.cluster.latched;
+        if latched.replacing(ReplaceStage::Fetching).is_some() {
+            return true;
+        }
         if latched.cluster_id.is_some() || latched.bootstrap.is_some() {
             return false;
         }
