@@ -71,8 +71,14 @@ impl World {
         if !self.backup.named.contains(&old) {
             self.violate("replaced though no EtcdRestore named the cluster");
         }
-        let mut before = self.clusters.values();
-        if before.any(|it| it.replaces == Some(old) && it.acknowledged > 0) {
+        let stays = |id: u64| {
+            let claims = self.claims.values().filter(|claim| !claim.terminating);
+            let mut data = claims.filter_map(|claim| claim.volume.data);
+            data.any(|data| data.cluster == id)
+        };
+        let mut before = self.clusters.iter();
+        let written = |it: &Cluster| it.replaces == Some(old) && it.acknowledged > 0;
+        if before.any(|(id, it)| written(it) && stays(*id)) {
             self.violate("replaced twice: what was written since is gone");
         }
         let brought = self.claims.get_mut(&ordinal);

@@ -8,22 +8,29 @@ use crate::cluster::answers::requeue_by_pod_age;
 use crate::cluster::bootstrap::bump;
 use crate::cluster::recover;
 use crate::decision::{Decision, LATER, SOON, Step};
-use crate::observed::{Latched, Observed, Pod};
+use crate::observed::{Latched, Observed, Pod, Process};
 use crate::why::InPlace;
 
 /// One member begins with what was brought. That another cluster serves is seen by the rule for that.
 pub(super) fn bootstrap(observed: &Observed, replace: &ReplaceMemory) -> Option<Decision> {
     let stopped = |size: u32| size == 0;
     let intent = observed.cluster.intent.as_ref();
-    if intent.is_ok_and(|intent| stopped(intent.size)) || recover::has_successor(observed) {
+    if intent.is_ok_and(|intent| stopped(intent.size)) {
         return None;
     }
     let seed = replace.seed.as_ref()?;
     let member = seed.member.clone();
     let Some((ordinal, _)) = observed.seed(seed) else {
+        // What still runs on a volume that goes proves nothing for long, and what it has goes with it.
+        if observed.pods.values().any(runs) {
+            return Some(Decision::wait(InPlace::Awaited(member), LATER));
+        }
         let why = format!("the volume of {member} was lost");
         return Some(begin_again(observed, replace, seed, why));
     };
+    if recover::has_successor(observed) {
+        return None;
+    }
     if let Some(fence) = recover::fence(observed) {
         return Some(fence);
     }
@@ -46,6 +53,13 @@ pub(super) fn bootstrap(observed: &Observed, replace: &ReplaceMemory) -> Option<
         return Some(begin_again(observed, replace, seed, why));
     }
     Some(grant(observed, replace, (ordinal, pod), report))
+}
+
+fn runs(pod: &Pod) -> bool {
+    matches!(
+        pod.process,
+        Process::Refusing(_) | Process::Starting | Process::Serving(_)
+    )
 }
 
 fn grant(
