@@ -166,9 +166,11 @@ reasons! {
     AuthEnabled,
     /// Authentication of etcd was switched off.
     AuthDisabled,
-    /// The cluster begins with a backup, which is being brought; the message says how far that is.
+    /// A backup is being brought that the cluster begins with, or that takes the place of its data; the message says how far
+    /// that is.
     Restoring,
-    /// The backup that the cluster is to begin with cannot be brought or used; the message says why, and what to change.
+    /// The backup that the cluster is to begin with, or that is to take the place of its data, cannot be brought or used; the
+    /// message says why, and what to change.
     RestoreBlocked,
     /// The cluster has formed with the data of a backup.
     ClusterRestored,

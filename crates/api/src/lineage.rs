@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::transport::Transport;
-use crate::v1alpha1::memory::RestoreMemory;
+use crate::v1alpha1::memory::{ReplaceMemory, RestoreMemory};
 use crate::v1alpha1::status::{BootstrapIntent, RecoveryIntent};
 
 /// Where the data of a cluster comes from. The value of the annotation `etcd.etcd.io/lineage`, as JSON.
@@ -38,6 +38,9 @@ pub struct Lineage {
     /// The backup that the cluster begins, or began, with; only on the claim to which it was brought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<Box<RestoreMemory>>,
+    /// A backup that is to take the place of the data, or did so last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replace: Option<Box<ReplaceMemory>>,
     /// The release of etcd that wrote the data, once the cluster has formed: another one may not be able to read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -45,8 +48,9 @@ pub struct Lineage {
 
 impl Lineage {
     /// Of two that were recorded at different times the later one has the higher rank: the incarnation only rises, and
-    /// within one a cluster is bootstrapped or recovered, and then has formed; from there on its transport is switched.
-    pub fn rank(&self) -> (u64, u8, u64) {
+    /// within one a cluster is bootstrapped or recovered, and then has formed; from there on its transport is switched, and a backup takes the
+    /// place of its data.
+    pub fn rank(&self) -> (u64, u8, u64, i64) {
         let stage = match (&self.recovery, &self.cluster_id, &self.bootstrap) {
             (None, Some(_), _) => 4,
             (Some(recovery), ..) if recovery.survivor.is_some() => 3,
@@ -54,7 +58,8 @@ impl Lineage {
             (None, None, Some(_)) => 1,
             (None, None, None) => 0,
         };
-        (self.incarnation, stage, self.switches)
+        let record = self.replace.as_ref().map_or(0, |replace| replace.record);
+        (self.incarnation, stage, self.switches, record)
     }
 
     /// As it is written on a claim.
@@ -116,9 +121,17 @@ mod tests {
             switches: 1,
             ..formed.clone()
         };
+        let replaced = Lineage {
+            replace: Some(Box::new(ReplaceMemory {
+                record: 1,
+                ..ReplaceMemory::default()
+            })),
+            ..formed.clone()
+        };
         let all = [
             began,
             formed.clone(),
+            replaced,
             switched,
             recovers(None),
             recovers(Some(chosen)),

@@ -231,7 +231,7 @@ pub struct Verify {
     pub run: Option<String>,
 }
 
-/// Brings a base to a directory.
+/// Brings a base to a directory, or finds out whether that would work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fetch {
@@ -240,11 +240,12 @@ pub struct Fetch {
     /// Which base; the newest of the place when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// This directory, which is made where it is missing.
-    pub into: String,
+    /// This directory, which is made where it is missing. When absent, all of it is read and compared, and nothing written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
 }
 
-/// Brings a snapshot that something else made to a directory. Whether it is encrypted and how it was made smaller is told by
+/// Brings a snapshot that something else made to a directory, or finds out whether that would work. Whether it is encrypted and how it was made smaller is told by
 /// its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -257,8 +258,9 @@ pub struct Import {
     /// etcd's own hash at its end is not compared, and may be missing.
     #[serde(default)]
     pub skip_hash_check: bool,
-    /// This directory, which is made where it is missing.
-    pub into: String,
+    /// As of [`Fetch`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
 }
 
 /// What a keeper says when it ends.

@@ -51,17 +51,17 @@ pub(crate) async fn check(store: &Store, data: &str, manifest: &Manifest) -> Res
     compare(&store.url(data), object, &manifest.stored)
 }
 
-/// Brings the snapshot of a base into a file, which is synced.
+/// Brings the snapshot of a base into a file, which is synced; without one it is only read and compared.
 pub(crate) async fn bring(
     store: &Store,
     data: &str,
     manifest: &Manifest,
     identities: Vec<PathBuf>,
-    to: &Path,
+    to: Option<&Path>,
 ) -> Result<Facts> {
     let url = store.url(data);
-    let (of, to, address) = (manifest.clone(), to.to_owned(), url.clone());
-    let decoding = move |source| decode(source, &of, &identities, &to, &address);
+    let (of, to, address) = (manifest.clone(), to.map(Path::to_owned), url.clone());
+    let decoding = move |source| decode(source, &of, &identities, to.as_deref(), &address);
     let (object, decoded) = pass(store, &data.into(), decoding).await?;
     // What was stored comes first: where it is damaged, anything may be wrong with what is in it.
     compare(&url, object, &manifest.stored)?;
@@ -175,7 +175,7 @@ fn decode(
     source: Pieces,
     of: &Manifest,
     identities: &[PathBuf],
-    to: &Path,
+    to: Option<&Path>,
     url: &str,
 ) -> Result<Facts> {
     let source: Box<dyn Read> = if of.encrypted {
@@ -187,22 +187,28 @@ fn decode(
         Compression::None => source,
         Compression::Zstd => decompress(source)?,
     };
-    write(source, Reader::new(), to, url).and_then(|(file, facts)| {
-        file.sync_all()
-            .explain(Cause::Request, format!("write {}", to.display()))?;
-        Ok(facts)
-    })
+    let (file, facts) = write(source, Reader::new(), to, url)?;
+    if let Some(file) = file {
+        file.sync_all().explain(Cause::Request, writing(to))?;
+    }
+    Ok(facts)
 }
 
-/// Writes a snapshot into a file, and reads its facts meanwhile. Nothing is synced yet.
+fn writing(to: Option<&Path>) -> String {
+    let to = to.map(Path::display);
+    to.map_or_else(String::new, |to| format!("write {to}"))
+}
+
+/// Writes a snapshot into a file, if there is to be one, and reads its facts meanwhile. Nothing is synced yet.
 pub(crate) fn write(
     mut source: impl Read,
     mut reader: Reader,
-    to: &Path,
+    to: Option<&Path>,
     url: &str,
-) -> Result<(File, Facts)> {
-    let writing = format!("write {}", to.display());
-    let mut file = File::create(to).explain(Cause::Request, &writing)?;
+) -> Result<(Option<File>, Facts)> {
+    let writing = writing(to);
+    let file = to.map(File::create).transpose();
+    let mut file = file.explain(Cause::Request, &writing)?;
     let mut buffer = vec![0; 256 << 10];
     loop {
         let number = source
@@ -213,7 +219,9 @@ pub(crate) fn write(
             break;
         }
         reader.push(bytes).explain(Cause::Damaged, url)?;
-        file.write_all(bytes).explain(Cause::Request, &writing)?;
+        if let Some(file) = &mut file {
+            file.write_all(bytes).explain(Cause::Request, &writing)?;
+        }
     }
     let facts = reader.finish().explain(Cause::Damaged, url)?;
     Ok((file, facts))

@@ -1,6 +1,6 @@
 //! Brings a base to a directory: `snapshot.db`, and then `ready.json`, without which the first is rubbish.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use archive::layout::{self, Layout};
 use archive::manifest::{self, Manifest, seal};
@@ -19,26 +19,40 @@ pub(crate) async fn fetch(args: &Args, store: &Store, task: &Fetch) -> Result<Fe
     let at = Layout::new(&store.path, &place).explain(Cause::Request, "name the base")?;
     let manifest = base(store, &at, task.id.as_deref()).await?;
     let data = at.of(&manifest.data);
-    let into = Path::new(&task.into);
-    make(into)?;
-    if !is_there(into, &manifest) {
-        // Whatever was there is of something else, or not whole.
-        remove(&into.join(READY))?;
-        let part = into.join(PART);
-        let identities = identities(&args.identity)?;
-        if let Err(fault) = bring(store, &data, &manifest, identities, &part).await {
-            remove(&part)?;
-            return Err(fault);
-        }
-        put_in_place(&part, &into.join(SNAPSHOT))?;
-        let text = seal(&manifest).explain(Cause::Request, "say that it is ready")?;
-        write_ready(into, &text)?;
+    let identities = identities(&args.identity)?;
+    match &task.into {
+        Some(into) => put(store, &data, &manifest, identities, Path::new(into)).await?,
+        None => drop(bring(store, &data, &manifest, identities, None).await?),
     }
     Ok(Fetched {
         base: manifest.base(store.url(&data)),
         trailer: manifest.trailer,
         auth: manifest.source.auth_enabled,
     })
+}
+
+/// Brings it to its directory, unless it is there.
+async fn put(
+    store: &Store,
+    data: &str,
+    manifest: &Manifest,
+    identities: Vec<PathBuf>,
+    into: &Path,
+) -> Result<()> {
+    make(into)?;
+    if is_there(into, manifest) {
+        return Ok(());
+    }
+    // Whatever was there is of something else, or not whole.
+    remove(&into.join(READY))?;
+    let part = into.join(PART);
+    if let Err(fault) = bring(store, data, manifest, identities, Some(&part)).await {
+        remove(&part)?;
+        return Err(fault);
+    }
+    put_in_place(&part, &into.join(SNAPSHOT))?;
+    let text = seal(manifest).explain(Cause::Request, "say that it is ready")?;
+    write_ready(into, &text)
 }
 
 /// A base that must be there.

@@ -63,7 +63,11 @@ pub(crate) async fn import(args: &Args, store: &Store, task: &Import) -> Result<
         Err(object_store::Error::NotFound { .. }) => return Err(absent(&url)),
         Err(error) => return Err(error).explain(Cause::Store, format!("read {url}")),
     };
-    let into = Path::new(&task.into);
+    let identities = identities(&args.identity)?;
+    let Some(into) = task.into.as_deref().map(Path::new) else {
+        let brought = bring(store, &name, task, identities, None).await?;
+        return Ok(brought.fetched);
+    };
     make(into)?;
     if let Some(brought) = find(into).filter(|brought| brought.seen == seen) {
         return Ok(brought.fetched);
@@ -71,8 +75,7 @@ pub(crate) async fn import(args: &Args, store: &Store, task: &Import) -> Result<
     // Whatever was there is of something else, or not whole.
     remove(&into.join(READY))?;
     let part = into.join(PART);
-    let identities = identities(&args.identity)?;
-    let brought = match bring(store, &name, task, identities, &part).await {
+    let brought = match bring(store, &name, task, identities, Some(&part)).await {
         Ok(brought) => brought,
         Err(fault) => {
             remove(&part)?;
@@ -101,11 +104,12 @@ async fn bring(
     name: &ObjectPath,
     task: &Import,
     identities: Vec<PathBuf>,
-    to: &Path,
+    to: Option<&Path>,
 ) -> Result<Brought> {
     let url = store.url(name.as_ref());
-    let (to, address, hashless) = (to.to_owned(), url.clone(), task.skip_hash_check);
-    let decoding = move |source| decode(source, hashless, &identities, &to, &address);
+    let hashless = task.skip_hash_check;
+    let (to, address) = (to.map(Path::to_owned), url.clone());
+    let decoding = move |source| decode(source, hashless, &identities, to.as_deref(), &address);
     let (object, decoded) = pass(store, name, decoding).await?;
     let object = object.ok_or_else(|| absent(&url))?;
     // As stored comes first: where that is damaged, anything may be wrong with what is in it.
@@ -152,7 +156,7 @@ fn decode(
     source: Pieces,
     hashless: bool,
     identities: &[PathBuf],
-    to: &Path,
+    to: Option<&Path>,
     url: &str,
 ) -> Result<Facts> {
     let source = layers::unwrap(source, identities, url)?;
@@ -161,12 +165,14 @@ fn decode(
     } else {
         Reader::new()
     };
-    let (mut file, facts) = decode::write(source, reader, to, url)?;
-    let writing = format!("write {}", to.display());
-    if hashless {
-        end(&mut file, &facts).explain(Cause::Request, &writing)?;
+    let (file, facts) = decode::write(source, reader, to, url)?;
+    if let (Some(mut file), Some(to)) = (file, to) {
+        let writing = format!("write {}", to.display());
+        if hashless {
+            end(&mut file, &facts).explain(Cause::Request, &writing)?;
+        }
+        file.sync_all().explain(Cause::Request, &writing)?;
     }
-    file.sync_all().explain(Cause::Request, &writing)?;
     Ok(facts)
 }
 

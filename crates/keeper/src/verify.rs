@@ -100,7 +100,7 @@ async fn tried(args: &Args, store: &Store, at: &Layout, id: &str) -> Result<(Man
     }
     let scratch = Scratch::new(&args.scratch, id)?;
     let file = scratch.0.join("snapshot.db");
-    bring(store, &data, &manifest, keys, &file).await?;
+    bring(store, &data, &manifest, keys, Some(&file)).await?;
     let tried = restore(args, &scratch.0, &file, &manifest, &store.url(&data)).await?;
     Ok((manifest, tried))
 }

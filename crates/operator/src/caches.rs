@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api::v1alpha1::backup::EtcdBackup;
+use api::v1alpha1::restore::EtcdRestore;
 use api::v1alpha1::role::EtcdRole;
 use api::v1alpha1::user::EtcdUser;
 use api::{EtcdCluster, labels, names};
@@ -40,6 +41,8 @@ pub struct Caches {
     pub roles: Store<DeserializeGuard<EtcdRole>>,
     /// Backups that are declared.
     pub backups: Store<DeserializeGuard<EtcdBackup>>,
+    /// Restores that are declared.
+    pub restores: Store<DeserializeGuard<EtcdRestore>>,
     /// Jobs of keepers.
     pub jobs: Store<Job>,
     /// StatefulSets.

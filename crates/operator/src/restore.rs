@@ -174,6 +174,7 @@ async fn observe(restore: &EtcdRestore, ctx: &Restores) -> Result<Seen, Error> {
         now: crate::clock::now(),
         rejected: held.map(|(left, why)| Rejected { why, left }),
         namespace,
+        name: restore.name_any(),
         uid,
         generation,
         spec,

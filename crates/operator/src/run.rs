@@ -259,7 +259,12 @@ async fn control(
     let (jobs, job_events) = backup::watch_jobs(caches::scoped(client, namespace), scope);
     let (restores, restore_events) = caches::watch_all(caches::scoped(client, namespace), scope);
     shared.metrics.watch_backups(backups.clone());
-    let known = (clusters.clone(), backups, jobs.clone());
+    let known = Known {
+        clusters: clusters.clone(),
+        backups,
+        restores: restores.clone(),
+        jobs: jobs.clone(),
+    };
     let caches = watch(client, (namespace, scope), known, &mut woken);
     shared.metrics.watch(clusters.clone());
     scope.work(clusters.clone());
@@ -292,17 +297,32 @@ async fn control(
     }
 }
 
+/// What other controllers watch.
+struct Known {
+    clusters: Store<Guarded>,
+    backups: Store<backup::Guarded>,
+    restores: Store<restore::Guarded>,
+    jobs: Store<Job>,
+}
+
 /// Watches everything else that clusters are made of.
 fn watch(
     client: &Client,
     (namespace, scope): (Option<&str>, &Scope),
-    (clusters, backups, jobs): (Store<Guarded>, Store<backup::Guarded>, Store<Job>),
+    known: Known,
     woken: &mut Woken,
 ) -> Caches {
-    Caches {
-        backups,
-        jobs,
+    let Known {
         clusters,
+        backups,
+        restores,
+        jobs,
+    } = known;
+    Caches {
+        clusters,
+        backups,
+        restores,
+        jobs,
         users: woken.as_named(
             caches::watch_all(caches::scoped(client, namespace), scope),
             caches::cluster_of_user,

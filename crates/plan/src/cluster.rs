@@ -13,6 +13,7 @@ mod claims;
 pub(crate) mod corrupt;
 mod debug;
 pub(crate) mod hang;
+mod in_place;
 mod join;
 mod lost;
 pub(crate) mod maintain;
@@ -76,6 +77,10 @@ const RULES: &[Rule] = &[
     objects,
     // Before `stop`, which waits for the claims.
     restore::stopped,
+    // After `objects`, which takes the pods away for it and writes the fence. Before `stop`: a stopped cluster has data that a
+    // backup can take the place of. Before everything that acts on members: while the backup is brought there are none, and
+    // what each of them has from before makes way.
+    in_place::decide,
     // After `objects`, which takes the pods away. Before the rest: at size 0 no quorum answers, and that is no fault.
     stop::decide,
     // Before `resume` and `bootstrap`, which wait for these very pods.

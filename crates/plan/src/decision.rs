@@ -288,6 +288,8 @@ pub struct Fetch {
     pub attempt: i32,
     /// Which backup.
     pub wish: RestoreWish,
+    /// It is only read and compared; the UID is that of the EtcdRestore then, and no volume is mounted.
+    pub check: bool,
 }
 
 /// A step, the reason for it, and when to look again if nothing happens before.

@@ -1,15 +1,16 @@
 //! Events: emitted once, when something changed.
 
 use api::Reason;
+use api::v1alpha1::memory::ReplaceStage;
 use api::v1alpha1::status::Phase;
 
 use crate::decision::{Decision, Step};
 use crate::observed::{
-    AlarmKind, Answer, Attempt, AuthChange, Observed, Refusals, Refused, UpkeepTask, Wish,
+    AlarmKind, Answer, Attempt, AuthChange, Latched, Observed, Refusals, Refused, UpkeepTask, Wish,
     what_is_lost,
 };
 use crate::status::Outcome;
-use crate::why::{Leave, Restore, Why};
+use crate::why::{InPlace, Leave, Restore, Why};
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +88,9 @@ fn of_restore(observed: &Observed, decision: &Decision) -> Option<Event> {
     let Step::Latch(next) = &decision.step else {
         return None;
     };
+    if let Some(replaced) = of_replace(observed, decision, next) {
+        return Some(replaced);
+    }
     let restore = next.restore.as_ref()?;
     let formed = observed.bringing().is_some() && next.cluster_id.is_some();
     if let Some(fetched) = restore.fetched.as_ref().filter(|_| formed) {
@@ -106,6 +110,39 @@ fn of_restore(observed: &Observed, decision: &Decision) -> Option<Event> {
         reason: decision.reason(),
         message: decision.why.to_string(),
         warning: true,
+    })
+}
+
+/// How far it is with a backup that takes the place of the data. What is waited for is no event.
+fn of_replace(observed: &Observed, decision: &Decision, next: &Latched) -> Option<Event> {
+    let Why::InPlace(why) = &decision.why else {
+        return None;
+    };
+    let before = observed
+        .cluster
+        .latched
+        .replacing(ReplaceStage::Bootstrapping);
+    let begun = next.restore.as_ref().and_then(|it| it.fetched.as_ref());
+    let begun = begun.filter(|_| before.is_some() && next.recovery.is_none());
+    let (reason, message) = match begun {
+        Some(fetched) => {
+            let it = &fetched.restored;
+            let message = format!(
+                "backup {}, revision {}, took the place of the data",
+                it.backup, it.revision
+            );
+            (Reason::ClusterRestored, message)
+        }
+        None => (decision.reason(), why.to_string()),
+    };
+    let warning = matches!(
+        why,
+        InPlace::Blocked(_) | InPlace::Failed(_) | InPlace::GivenUp(_) | InPlace::Stops(_)
+    );
+    Some(Event {
+        reason,
+        message,
+        warning,
     })
 }
 
@@ -179,6 +216,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         ),
         Step::RotateAuthority(what) => (Reason::CertificatesIssued, what.describe().to_owned()),
         Step::ChangeAuth(change) => return of_auth(change),
+        Step::Fetch(fetch) if fetch.check => return None,
         Step::Fetch(fetch) => (Reason::Restoring, fetched(&name(&fetch.ordinal))),
         Step::Nothing
         | Step::Wait
@@ -208,7 +246,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
 }
 
 fn fetched(member: &str) -> String {
-    format!("a Job brings the backup that the cluster begins with to the volume of {member}")
+    format!("a Job brings the backup to the volume of {member}")
 }
 
 fn prepared(minor: &impl std::fmt::Display) -> String {

@@ -10,6 +10,7 @@ mod claims;
 mod departed;
 mod facts;
 mod hang;
+mod in_place;
 mod maintain;
 mod proof;
 mod recover;
@@ -216,6 +217,9 @@ fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     change::check_resumed(observed, new)?;
     change::check_trial(observed, new)?;
     begin::check_latch(observed, new)?;
+    if in_place::check_latch(observed, new)? {
+        return Ok(());
+    }
     recover::check_latch(observed, new)?;
     if old.recovery.is_some() && new.recovery.is_none() {
         return Ok(());
@@ -305,12 +309,7 @@ fn check_grant(
             cluster_id,
             ..
         } => recover::check_grant(observed, ordinal, pod, (token, member_id, cluster_id)),
-        Action::Restore {
-            directory, trailer, ..
-        } => {
-            begin::check_first(observed, (ordinal, pod), report)?;
-            begin::check_grant(observed, (ordinal, report), (directory, trailer))
-        }
+        Action::Restore { .. } => begin::check_grant(observed, (ordinal, pod), report, action),
     }
 }
 

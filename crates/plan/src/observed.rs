@@ -35,7 +35,7 @@ mod upkeep;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::intent::InvalidSpec;
-use api::v1alpha1::memory::RestoreMemory;
+use api::v1alpha1::memory::{ReplaceMemory, RestoreMemory};
 use api::v1alpha1::status::{
     BootstrapIntent, HangIntent, JoinIntent, KnownVoter, RecoveryIntent, RetireIntent,
 };
@@ -69,7 +69,7 @@ pub use recreated::Recreated;
 pub(crate) use recreated::Restarts;
 pub use refused::{Answer, Attempt, Refusals, Refused, Wish};
 pub(crate) use restore::skips_hash;
-pub use restore::{FetchJob, JobState, Restore, RestoreWish, Wanted};
+pub use restore::{FetchJob, JobState, ReplaceRequest, Restore, RestoreWish, Wanted};
 pub use space::{Alarm, AlarmKind, Hash, Space};
 pub(crate) use spare::MAX_LAG;
 pub use stall::{Stall, Vitals, Watch, Writes, doubts};
@@ -196,6 +196,8 @@ pub struct Latched {
     pub called_off: Option<String>,
     /// The backup that the cluster begins, or began, with.
     pub restore: Option<Box<RestoreMemory>>,
+    /// A backup that is to take the place of the data, or did so last.
+    pub replace: Option<Box<ReplaceMemory>>,
     /// Users and roles that are the operator's to delete.
     pub made: Made,
 }

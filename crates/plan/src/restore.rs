@@ -1,5 +1,6 @@
 //! Restores: from what was seen of an EtcdRestore and of the EtcdCluster that it makes to one step and a status. Pure, as all
-//! rules are. It brings no data itself: the EtcdCluster says what it begins with, and the cluster's own rules see to that.
+//! rules are. It brings no data itself: the EtcdCluster says what it begins with, and the cluster's own rules see to that. One
+//! that replaces data makes nothing: it is read by those rules, and tells how far they are (`in_place.rs`).
 //!
 //! An EtcdRestore makes one EtcdCluster, once. The annotation on the cluster says who made it, and its UID is in the status
 //! from the answer to the create on; a cluster that is recorded is never made again. What cannot be known: whether a cluster
@@ -7,17 +8,18 @@
 //! status and the cluster was deleted meanwhile, or because the status was wiped after the cluster was deleted. Both look
 //! like a restore that is yet to begin, and the cluster is made.
 
+mod in_place;
 mod make;
 mod target;
 mod tell;
 
 use std::time::Duration;
 
-use api::v1alpha1::restore::{EtcdRestoreSpec, EtcdRestoreStatus, RestorePhase};
+use api::v1alpha1::restore::{EtcdRestoreSpec, EtcdRestoreStatus, RestorePhase, RestoreType};
 use api::{ConditionType, EtcdCluster, EtcdClusterSpec, Reason};
 use jiff::Timestamp;
 
-pub use make::{copied_from, from};
+pub use make::{copied_from, from, parse};
 pub use target::{State, Target};
 
 /// What was seen of one EtcdRestore.
@@ -27,6 +29,8 @@ pub struct Seen {
     pub now: Timestamp,
     /// Its namespace.
     pub namespace: String,
+    /// Its name.
+    pub name: String,
     /// Its UID.
     pub uid: String,
     /// Generation of its spec.
@@ -116,6 +120,10 @@ pub fn decide(seen: &Seen) -> Next {
     if seen.status.phase == Some(RestorePhase::Completed) {
         return tell::completed(seen, recorded.is_some() && ours.is_none());
     }
+    let made = ours.is_some_and(|target| target.made_by.as_ref() == Some(&seen.uid));
+    if seen.spec.restore_type == Some(RestoreType::Replace) && !made {
+        return in_place::decide(seen);
+    }
     match ours {
         Some(target) => follow(seen, target),
         None if recorded.is_some() => tell::gone(seen),
@@ -143,7 +151,7 @@ fn follow(seen: &Seen, target: &Target) -> Next {
 }
 
 fn begin(seen: &Seen) -> Next {
-    let from = match make::parse(&seen.spec) {
+    let from = match parse(&seen.spec) {
         Ok(from) => from,
         Err(why) => return tell::fails(seen, why, CALM),
     };

@@ -5,6 +5,7 @@
 mod auth;
 mod bootstrap;
 mod certificates;
+mod in_place;
 mod incomplete;
 mod join;
 mod leave;
@@ -29,6 +30,7 @@ use api::Reason;
 pub use auth::Auth;
 pub use bootstrap::Bootstrap;
 pub use certificates::Certificates;
+pub use in_place::{Blocked, InPlace};
 pub use incomplete::Incomplete;
 pub use join::Join;
 pub use leave::Leave;
@@ -91,6 +93,8 @@ groups! {
     Bootstrap,
     /// A backup that the cluster begins with.
     Restore,
+    /// A backup that takes the place of the data.
+    InPlace,
     /// Data and members that were there before.
     Resume,
     /// A member that joins.

@@ -18,6 +18,7 @@ pub mod observe;
 mod others;
 mod recover;
 pub mod refuse;
+pub mod replace;
 pub mod slow;
 pub mod space;
 pub mod tls;
@@ -369,6 +370,8 @@ pub struct Cluster {
     pub given_up: bool,
     /// ID of the backup that it began with.
     pub restored: Option<String>,
+    /// The cluster whose place it took with that.
+    pub replaces: Option<u64>,
 }
 
 impl Object {

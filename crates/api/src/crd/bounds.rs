@@ -289,6 +289,7 @@ pub(super) const RESTORE_TEXTS: &[(&[&str], u64)] = &[
     (&["spec", "backupNamespace"], NAME),
     (&["spec", "backup"], 128),
     (&["spec", "clusterName"], NAME),
+    (&["spec", "replaces"], 16),
     (&["spec", "identitySecret"], NAME),
     (&["spec", "credentialsSecret"], NAME),
     (&["spec", "serviceAccountName"], NAME),

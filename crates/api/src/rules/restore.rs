@@ -99,6 +99,21 @@ pub(crate) const ALL: &[CelRule] = &[
         "clusterTemplate is for restoreType New: with Replace the EtcdCluster exists and has a spec of its own",
     ),
     always(
+        &["spec", "replaces"],
+        "self.matches('^[0-9a-f]{1,16}$')",
+        "replaces has the 1 to 16 lower-case hexadecimal digits of a cluster ID, as status.clusterID of the EtcdCluster has it",
+    ),
+    always(
+        &["spec"],
+        "(has(self.restoreType) ? self.restoreType : 'New') == (has(oldSelf.restoreType) ? oldSelf.restoreType : 'New')",
+        "restoreType cannot be changed: create another EtcdRestore",
+    ),
+    always(
+        &["spec"],
+        "!has(oldSelf.replaces) || (has(self.replaces) && self.replaces == oldSelf.replaces)",
+        "replaces cannot be changed once it is written, so that one EtcdRestore replaces data once: create another EtcdRestore",
+    ),
+    always(
         &["spec", "dataDir"],
         "self in ['/data', '/var/lib/etcd', '/var/lib/etcd/data']",
         "dataDir cannot be chosen: leave it out, or write /var/lib/etcd/data, where every member has its data",

@@ -100,6 +100,7 @@ impl FormerMemory {
         let proven = self.proven.as_ref();
         Memory {
             restore: None,
+            replace: None,
             accounts: super::memory::MadeAccounts::default(),
             object_uid: self.object_uid.clone().unwrap_or_default(),
             lineage: LineageMemory {

@@ -47,6 +47,10 @@ pub struct Memory {
     /// the cluster has formed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<Box<RestoreMemory>>,
+    /// A backup that is to take the place of the data, or did so last. Restored from the annotation etcd.etcd.io/lineage of the
+    /// claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replace: Option<Box<ReplaceMemory>>,
     /// Users and roles of etcd that are the operator's to delete once they are declared no more; written before they are
     /// made. Restored from the EtcdUsers and EtcdRoles that there are; what was deleted meanwhile is left alone.
     #[serde(default, skip_serializing_if = "MadeAccounts::is_empty")]
@@ -131,6 +135,53 @@ pub struct FetchedMemory {
     /// Authentication was on in it; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<bool>,
+}
+
+/// A backup that takes the place of the data of a cluster that has formed, because an EtcdRestore asks for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplaceMemory {
+    /// UID of the EtcdRestore.
+    pub by: String,
+    /// Its name, for people.
+    #[serde(default)]
+    pub name: String,
+    /// How far it is.
+    pub stage: ReplaceStage,
+    /// Rises with every record: of two records the later one is known.
+    #[serde(default)]
+    pub record: i64,
+    /// What is brought to which volume; absent before it was found, and once nothing is brought any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<RestoreMemory>,
+    /// What was read and found whole before anything was touched: that is brought, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<FetchedMemory>,
+    /// The hash that etcd itself puts at the end of a snapshot is not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip_hash_check: Option<bool>,
+    /// Why it goes on no further for now; or why it ended and the data is what it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// UIDs of EtcdRestores that ended: none of them is carried out once more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<String>,
+}
+
+/// How far a backup is on its way to take the place of the data.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum ReplaceStage {
+    /// It is read once, while the cluster serves.
+    #[default]
+    Checking,
+    /// No pod runs, and it is brought to a volume.
+    Fetching,
+    /// A member bootstraps another cluster with it; the data of the one before is held back.
+    Bootstrapping,
+    /// The data was replaced, or is what it was.
+    Ended,
 }
 
 /// What members are disturbed for.

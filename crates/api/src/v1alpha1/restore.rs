@@ -131,7 +131,7 @@ impl BackupLocation {
     derive = "Default",
     derive = "PartialEq",
     status = "EtcdRestoreStatus",
-    doc = "A backup that is brought back as an EtcdCluster. Deleting this object deletes no cluster.",
+    doc = "A backup that is brought back as an EtcdCluster, or takes the place of the data of one. Deleting this object deletes no cluster.",
     printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase"}"#,
     printcolumn = r#"{"name": "Backup", "type": "string", "jsonPath": ".spec.backupName"}"#,
     printcolumn = r#"{"name": "Cluster", "type": "string", "jsonPath": ".spec.clusterName"}"#,
@@ -166,7 +166,7 @@ pub struct EtcdRestoreSpec {
     /// verification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
-    /// Name of the EtcdCluster that the backup is brought back as.
+    /// Name of the EtcdCluster that the backup is brought back as, or whose data it replaces.
     pub cluster_name: String,
     /// Its spec. When absent, that of the EtcdCluster that was backed up, if that still exists in this namespace, but without
     /// `access`, and with the default size where that is 0; otherwise all defaults.
@@ -175,6 +175,10 @@ pub struct EtcdRestoreSpec {
     /// What becomes of an EtcdCluster of that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore_type: Option<RestoreType>,
+    /// With `restoreType: Replace`: ID of the etcd cluster whose data makes way, as `status.clusterID` of the EtcdCluster has it.
+    /// Nothing is done before it is written, and it is written once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
     /// Secret whose values are private keys of age (`AGE-SECRET-KEY-…`), for a backup that is encrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_secret: Option<String>,
@@ -191,7 +195,7 @@ pub struct EtcdRestoreSpec {
 }
 
 /// What becomes of an EtcdCluster of that name. `New`, the default, makes another EtcdCluster, and touches none that exists.
-/// `Replace` gives an existing one the data of the backup, which this release cannot do yet: the condition says so.
+/// `Replace` gives an existing one the data of the backup, once `replaces` names the data that makes way.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

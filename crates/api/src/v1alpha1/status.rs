@@ -134,7 +134,7 @@ pub enum Phase {
     Stopped,
     /// Quorum is being recovered.
     Recovering,
-    /// The cluster begins with a backup, which is being brought.
+    /// A backup is being brought that the cluster begins with, or that takes the place of its data.
     Restoring,
 }
 

@@ -9,7 +9,7 @@ use api::v1alpha1::status::Phase;
 use e2e::{Cluster, MINUTE, Played, Stage, lock, story, until};
 use etcd::Consistency;
 use k8s_openapi::api::batch::v1::Job;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::lifecycle_backup::{backup, completed, into_s3, s3};
@@ -107,8 +107,55 @@ fn a_cluster_of_which_nothing_is_left_comes_back_from_its_bucket() -> Played {
         );
         // Nothing is done once more: neither by the object, nor by its deletion.
         stage.api::<EtcdRestore>().delete("back", &gone).await?;
-        is_back(&stage.cluster("again"), 3).await
+        is_back(&stage.cluster("again"), 3).await?;
+        set_back(&stage, &store).await
     })
+}
+
+/// The same backup takes the place of the data of the cluster that serves, once that is named.
+async fn set_back(stage: &Stage, store: &Value) -> Result<()> {
+    let cluster = stage.cluster("again");
+    cluster.put("kept", "not in the backup").await?;
+    let before = cluster.status().await?.cluster_id.context("no ID")?;
+    let source = json!({"storageType": "S3", "s3": store, "clusterName": "c"});
+    let restore = json!({"apiVersion": "etcd.etcd.io/v1alpha1", "kind": "EtcdRestore", "metadata": {"name": "set-back"},
+        "spec": {"clusterName": "again", "restoreType": "Replace", "identitySecret": KEYS, "source": source}});
+    let applied = stage.commands.apply(&restore.to_string()).await?;
+    applied.accepted()?;
+    until("it says what to write", MINUTE, || async {
+        let told = status(stage, "set-back").await?.conditions;
+        let told = told.first().map(|it| it.message.clone());
+        Ok(told.is_some_and(|told| told.contains("--patch") && told.contains(&before)))
+    })
+    .await?;
+    let value = cluster.value("kept").await?;
+    ensure!(value.as_deref() == Some("not in the backup"), "{value:?}");
+    let named = json!({"spec": {"replaces": before}});
+    let api = stage.api::<EtcdRestore>();
+    let params = PatchParams::default();
+    api.patch("set-back", &params, &Patch::Merge(named)).await?;
+    let other = json!({"spec": {"replaces": "abc"}});
+    let changed = api.patch("set-back", &params, &Patch::Merge(other)).await;
+    ensure!(changed.is_err(), "another cluster can be named");
+    until("it is set back", MINUTE * 4, || async {
+        let status = status(stage, "set-back").await?;
+        let told = status.conditions.first().map(|it| it.message.clone());
+        ensure!(
+            status.phase == Some(RestorePhase::Completed),
+            "{:?}: {told:?}",
+            status.phase
+        );
+        Ok(true)
+    })
+    .await?;
+    is_back(&cluster, 3).await?;
+    let after = cluster.status().await?.cluster_id;
+    ensure!(after.is_some_and(|after| after != before), "the same ID");
+    cluster
+        .has_event("ClusterRestored", "took the place of the data")
+        .await?;
+    ensure!(stage.list::<Job>().await?.is_empty(), "Jobs are left");
+    Ok(())
 }
 
 #[test]

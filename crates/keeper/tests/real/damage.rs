@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::kit::{Bench, eventually, local, on_every_version, on_one_version};
-use crate::round::{fetch, made, verify};
+use crate::round::{fetch, made, read, verify};
 
 pub(crate) fn failed(answer: Answer) -> (Cause, String) {
     match answer {
@@ -37,7 +37,12 @@ fn a_flipped_bit_in_the_data_is_named_and_the_base_never_used() {
             let path = bench.timeline().join("base").join(name);
             // A page of free bytes, which no checksum of zstd or of etcd would be needed for, is in neither place.
             flip(&path, usize::try_from(made.base.stored_bytes).unwrap() / 2);
-            for task in [fetch(&bench, Some(id)), verify(&bench, Some(id))] {
+            let tasks = [
+                fetch(&bench, Some(id)),
+                read(&bench, Some(id)),
+                verify(&bench, Some(id)),
+            ];
+            for task in tasks {
                 let (cause, message) = failed(bench.run(task).await);
                 assert_eq!(cause, Cause::Damaged);
                 assert!(message.contains(&format!("{name} is damaged")), "{message}");

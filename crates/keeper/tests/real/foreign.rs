@@ -22,7 +22,7 @@ pub(crate) fn import(bench: &Bench) -> Import {
         name: KEY.to_owned(),
         sha256: None,
         skip_hash_check: false,
-        into: into.to_str().unwrap().to_owned(),
+        into: into.to_str().map(str::to_owned),
     }
 }
 
@@ -196,7 +196,7 @@ fn a_hash_that_is_wrong_is_passed_over_only_on_request() {
         assert_eq!(std::fs::read(brought(&bench)).unwrap(), raw);
         // Our own checksum is compared all the same.
         task.sha256 = Some(hex(&Sha256::digest(&raw)));
-        task.into.push_str("-2");
+        task.into.as_mut().unwrap().push_str("-2");
         let (cause, message) = failed(bench.run(Task::Import(task)).await);
         assert!(
             cause == Cause::Damaged && message.contains("is not the file that is meant"),

@@ -37,8 +37,16 @@ pub(crate) fn fetch(bench: &Bench, id: Option<&str>) -> Task {
     Task::Fetch(Fetch {
         place: bench.place(),
         id: id.map(str::to_owned),
-        into: into.to_str().unwrap().to_owned(),
+        into: Some(into.to_str().unwrap().to_owned()),
     })
+}
+
+/// The same, but nothing is written.
+pub(crate) fn read(bench: &Bench, id: Option<&str>) -> Task {
+    let Task::Fetch(task) = fetch(bench, id) else {
+        panic!("not a fetch");
+    };
+    Task::Fetch(Fetch { into: None, ..task })
 }
 
 /// Restores a file with etcdutl and starts etcd on it; revision, keys and hash up to a revision.
@@ -186,11 +194,14 @@ fn a_fetch_brings_the_snapshot_and_then_says_that_it_is_ready() {
             panic!("not a fetch");
         };
         task.place.cluster_id = String::new();
+        let into = bench.directory.path().join("into");
+        let read = bench.run(read(&bench, None)).await;
+        assert!(!into.exists(), "one that only reads writes nothing");
         let first = bench.run(Task::Fetch(task.clone())).await;
+        assert_eq!(read, first);
         let Answer::Done(Done::Fetch(fetched)) = &first else {
             panic!("{first:?}");
         };
-        let into = bench.directory.path().join("into");
         let bytes = std::fs::read(into.join("snapshot.db")).unwrap();
         assert_eq!(fetched.base.raw_bytes, u64::try_from(bytes.len()).unwrap());
         assert_eq!(fetched.trailer, archive::hex(&bytes[bytes.len() - 32..]));

@@ -1,5 +1,6 @@
-//! The Job that brings a backup to the volume of the first member. It mounts that volume as the member does, on a node on which
-//! the member may run, and as the user that the member has: what it writes is the member's to read and to remove.
+//! The Job that brings a backup to the volume of a member. It mounts that volume as the member does, on a node on which the
+//! member may run, and as the user that the member has: what it writes is the member's to read and to remove. One that only
+//! reads the backup mounts no volume of a member.
 
 use api::v1alpha1::backup::EtcdBackupSpec;
 use api::{ClusterIntent, labels, names};
@@ -39,9 +40,9 @@ pub struct Fetch<'a> {
 pub struct FetchRun {
     /// Hash of what was asked for.
     pub wish: String,
-    /// The member to whose volume it is brought.
+    /// The member to whose volume it is brought; empty where it is only read.
     pub member: String,
-    /// UID of its claim.
+    /// UID of its claim; of the EtcdRestore where it is only read.
     #[serde(rename = "claimUID")]
     pub claim_uid: String,
     /// How many attempts failed before.
@@ -81,7 +82,12 @@ pub fn fetch_job(fetch: &Fetch<'_>) -> Result<Job, serde_json::Error> {
 pub fn fetch_job_name(cluster: &str, run: &FetchRun) -> String {
     let claim: String = run.claim_uid.chars().take(8).collect();
     let wish: String = run.wish.chars().take(8).collect();
-    let end = format!("restore-{wish}-{claim}-{}", run.attempt);
+    let what = if run.member.is_empty() {
+        "check"
+    } else {
+        "restore"
+    };
+    let end = format!("{what}-{wish}-{claim}-{}", run.attempt);
     let room = 63_usize.saturating_sub(end.len().saturating_add(1));
     let stem: String = cluster.chars().take(room).collect();
     format!("{}-{end}", stem.trim_end_matches(['-', '.']))
@@ -138,7 +144,8 @@ fn volumes(fetch: &Fetch<'_>) -> Vec<(Volume, &'static str)> {
         }),
         ..Volume::default()
     };
-    let mut volumes = vec![(seed, SCRATCH)];
+    let mut volumes = Vec::new();
+    volumes.extend((!fetch.run.member.is_empty()).then_some((seed, SCRATCH)));
     volumes.extend(store_volumes(fetch.location));
     volumes.extend(fetch.identity.map(|secret| {
         let volume = Volume {

@@ -1,11 +1,11 @@
 //! The Job that brings a backup to a volume.
 
 use api::v1alpha1::backup::S3;
-use api::v1alpha1::memory::RestoreMemory;
+use api::v1alpha1::memory::{ReplaceMemory, RestoreMemory};
 use api::v1alpha1::restore::{BackupLocation, RestoreFrom};
 use plan::backup::JobState;
 use plan::decision::Fetch;
-use plan::observed::{FetchJob, RestoreWish};
+use plan::observed::{FetchJob, ReplaceRequest, RestoreWish};
 
 use super::*;
 
@@ -48,6 +48,7 @@ fn fetch() -> Step {
         claim_uid: "claim-1".into(),
         attempt: 0,
         wish: wish(),
+        check: false,
     }))
 }
 
@@ -114,6 +115,59 @@ async fn the_job_mounts_the_volume_of_the_member_and_the_secrets_by_reference() 
         labels["app.kubernetes.io/name"], "etcd-keeper",
         "no Service selects it"
     );
+}
+
+/// An EtcdRestore names the cluster, which serves.
+fn named() -> Observed {
+    let mut observed = observed();
+    observed.cluster.latched.cluster_id = Some(1);
+    observed.cluster.latched.bootstrap = None;
+    observed.cluster.latched.replace = Some(Box::new(ReplaceMemory {
+        by: "restore-1".into(),
+        ..ReplaceMemory::default()
+    }));
+    observed.restore.requests.push(ReplaceRequest {
+        uid: "restore-1".into(),
+        name: "back".into(),
+        replaces: Some(1),
+        wish: Ok(Box::new(wish())),
+    });
+    observed
+}
+
+fn check() -> Step {
+    let Step::Fetch(fetch) = fetch() else {
+        panic!("a fetch");
+    };
+    Step::Fetch(Box::new(Fetch {
+        claim_uid: "restore-1".into(),
+        check: true,
+        ..*fetch
+    }))
+}
+
+#[tokio::test]
+async fn a_job_that_only_reads_mounts_no_volume_of_a_member() {
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}});
+    let (outcome, asked) = done(&named(), check(), vec![unchanged(), (201, job)]).await;
+    assert_eq!(outcome, Outcome::Done);
+    let text = asked[1].2.to_string();
+    assert!(!text.contains("persistentVolumeClaim"), "{text}");
+    assert!(!text.contains("into"), "{text}");
+    assert!(text.contains(r#""secretName":"age""#), "{text}");
+    let name = asked[1].2["metadata"]["name"].as_str().unwrap();
+    assert!(name.starts_with("db-check-"), "{name}");
+}
+
+#[tokio::test]
+async fn no_job_is_created_for_an_object_that_names_another_cluster() {
+    let mut observed = named();
+    observed.restore.requests[0].replaces = Some(2);
+    let (client, asked) = recorded(vec![]);
+    let ctx = context(&client, vec![]);
+    let outcome = Box::pin(act::act(&cluster(), &observed, &decision(check()), &ctx)).await;
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    assert!(asked.lock().unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -108,6 +108,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
             users: store(vec![]),
             roles: store(vec![]),
             backups: store(vec![]),
+            restores: store(vec![]),
             jobs: store(vec![]),
             statefulsets: store(vec![]),
             services: store(services),

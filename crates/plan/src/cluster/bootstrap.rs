@@ -204,7 +204,7 @@ fn bootstrap_grant(observed: &Observed, ordinal: u32, report: &Report) -> Grant 
 }
 
 /// Clients that watched the cluster that was backed up notice that history was cut. The tools of older releases cannot.
-fn bump(observed: &Observed) -> u64 {
+pub(super) fn bump(observed: &Observed) -> u64 {
     let target = observed.cluster.target.as_ref();
     let version = target.map(|target| target.intent.version);
     let can = version.is_none_or(|version| version.minor > 5 || version.patch >= 10);

@@ -19,7 +19,7 @@ use crate::decision::{BUMP, Decision, LATER, SOON, Step};
 use crate::observed::{
     Doing, Latched, NodeState, Observed, Pod, Process, Serving, format_id, parse_id,
 };
-use crate::why::{GiveUp, Quorum, Recovery, Survivor as Chosen};
+use crate::why::{GiveUp, InPlace, Quorum, Recovery, Survivor as Chosen};
 
 pub(super) use advice::without_a_list;
 pub(super) use evidence::is_gone_for_good;
@@ -164,7 +164,7 @@ fn is_lost(observed: &Observed, survivor: &Survivor) -> bool {
 }
 
 /// Pods that were made before the fence go. Their successors hold their data back.
-fn fence(observed: &Observed) -> Option<Decision> {
+pub(super) fn fence(observed: &Observed) -> Option<Decision> {
     let fence = observed.cluster.latched.fence?;
     let unreachable = |ordinal: &u32| {
         let binding = observed.node_bindings.get(ordinal);
@@ -415,10 +415,19 @@ pub(super) fn complete(observed: &Observed) -> Option<Decision> {
             index: None,
         }],
         bootstrap: None,
-        ..observed.cluster.latched.clone().undisturbed()
+        ..observed.cluster.latched.clone().undisturbed().replaced()
     };
-    let why = Recovery::Complete(cluster_id);
-    Some(Decision::act(Step::Latch(latched), why))
+    let step = Step::Latch(latched);
+    Some(if observed.cluster.latched.is_being_replaced() {
+        Decision::act(step, InPlace::Serves(cluster_id))
+    } else {
+        Decision::act(step, Recovery::Complete(cluster_id))
+    })
+}
+
+/// Another cluster serves already.
+pub(super) fn has_successor(observed: &Observed) -> bool {
+    successor(observed).is_some()
 }
 
 /// The chosen survivor and the cluster that it serves, if that is not the old one.

@@ -44,14 +44,18 @@ pub(super) fn stopped(observed: &Observed) -> Option<Decision> {
         .as_ref()
         .is_ok_and(|intent| intent.size == 0);
     let job = observed.restore.job.as_deref();
-    let job = job.filter(|_| stops || observed.cluster.latched.ending)?;
+    let latched = &observed.cluster.latched;
+    // What takes the place of the data may be brought while the cluster is stopped.
+    let wanted = latched.is_being_replaced() && !latched.ending;
+    let job = job.filter(|_| (stops || latched.ending) && !wanted)?;
     (job.state != JobState::Leaving).then(|| end(job))
 }
 
 /// The cluster has formed: what brought its data is not needed any more.
 fn left_over(observed: &Observed) -> Option<Decision> {
     let job = observed.restore.job.as_deref()?;
-    (job.state != JobState::Leaving).then(|| end(job))
+    let over = !observed.cluster.latched.is_being_replaced();
+    (over && job.state != JobState::Leaving).then(|| end(job))
 }
 
 /// Nothing is recorded: the first pod that waits on an empty volume is chosen. Where a member runs already, its data is the
@@ -224,13 +228,14 @@ fn fetch(observed: &Observed, restore: &RestoreMemory) -> Decision {
         claim_uid: restore.claim_uid.clone(),
         attempt: restore.attempt,
         wish,
+        check: false,
     };
     let why = Restore::Fetches(restore.member.clone());
     Decision::act(Step::Fetch(Box::new(step)), why)
 }
 
 /// How long until the next attempt. A clock that ran ahead when it was recorded prolongs no rest.
-fn rests(observed: &Observed, restore: &RestoreMemory) -> Option<Duration> {
+pub(super) fn rests(observed: &Observed, restore: &RestoreMemory) -> Option<Duration> {
     let failed_at = restore.failed_at.as_ref()?.0;
     let doubled = u32::try_from(restore.attempt.saturating_sub(1)).unwrap_or(0);
     let rest = AGAIN.saturating_mul(1_i64.checked_shl(doubled.min(10)).unwrap_or(1024));
@@ -262,26 +267,30 @@ fn after_failure(observed: &Observed, restore: &RestoreMemory, why: String) -> R
 fn there(observed: &Observed, restore: &RestoreMemory, fetched: &Fetched) -> Decision {
     let base = &fetched.base;
     let why = Restore::Fetched(base.id.clone(), base.revision);
-    let restored = Restored {
-        backup: base.id.clone(),
-        revision: base.revision,
-        time: Time(base.time),
-        bytes: i64::try_from(base.raw_bytes).unwrap_or(i64::MAX),
-        url: base.url.clone(),
-    };
-    let fetched = FetchedMemory {
-        restored,
-        trailer: fetched.trailer.clone(),
-        etcd_version: base.etcd_version.clone(),
-        auth: fetched.auth,
-    };
     let restore = RestoreMemory {
         failed_at: None,
         failure: None,
-        fetched: Some(fetched),
+        fetched: Some(brought(fetched)),
         ..restore.clone()
     };
     record(observed, Some(restore), why)
+}
+
+/// What is remembered of it.
+pub(super) fn brought(fetched: &Fetched) -> FetchedMemory {
+    let base = &fetched.base;
+    FetchedMemory {
+        restored: Restored {
+            backup: base.id.clone(),
+            revision: base.revision,
+            time: Time(base.time),
+            bytes: i64::try_from(base.raw_bytes).unwrap_or(i64::MAX),
+            url: base.url.clone(),
+        },
+        trailer: fetched.trailer.clone(),
+        etcd_version: base.etcd_version.clone(),
+        auth: fetched.auth,
+    }
 }
 
 /// It lies on the volume: the Job goes, and what would not work is told before anything begins with it. The rest is that of a

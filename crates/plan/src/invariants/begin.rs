@@ -1,9 +1,10 @@
 //! How a cluster begins. Invariant 2: once. Invariant 14: a cluster that is to begin with a backup begins with that backup, or not at all; and nothing is written to a
 //! volume that a member may be using.
 
-use gate::{Report, State};
+use api::v1alpha1::memory::ReplaceStage;
+use gate::{Action, Report, State};
 
-use super::{Violation, ensure};
+use super::{Violation, ensure, in_place};
 use crate::decision::Fetch;
 use crate::observed::{JobState, Latched, Observed, Pod, Process};
 
@@ -26,6 +27,9 @@ pub(super) fn check_first(
 /// It was recorded what is brought to which claim, there is no pod, and no member was ever let through.
 pub(super) fn check_fetch(observed: &Observed, fetch: &Fetch) -> Result<(), Violation> {
     let latched = &observed.cluster.latched;
+    if latched.is_being_replaced() {
+        return in_place::check_fetch(observed, fetch);
+    }
     let restore = latched.restore.as_ref().ok_or(Violation::NotAskedFor)?;
     let recorded = restore.wish == fetch.wish.hash
         && restore.claim_uid == fetch.claim_uid
@@ -37,6 +41,7 @@ pub(super) fn check_fetch(observed: &Observed, fetch: &Fetch) -> Result<(), Viol
     let claim = claim.ok_or(Violation::Unknown)?;
     let there = claim.uid == fetch.claim_uid && !claim.terminating;
     ensure(there, Violation::Unknown)?;
+    ensure(!fetch.check, Violation::NotAskedFor)?;
     let unformed = latched.cluster_id.is_none()
         && latched.bootstrap.is_none()
         && !observed.objects.client_service;
@@ -58,20 +63,34 @@ pub(super) fn check_begins_empty(observed: &Observed) -> Result<(), Violation> {
     ensure(!asked && !brought && !busy, Violation::Restore)
 }
 
-/// What was brought lies on this volume, and nothing else does.
+/// What was brought lies on this volume, and nothing else does; or it makes way for that.
 pub(super) fn check_grant(
     observed: &Observed,
-    (ordinal, report): (u32, &Report),
-    (directory, trailer): (&str, &str),
+    (ordinal, pod): (u32, &Pod),
+    report: &Report,
+    action: &Action,
 ) -> Result<(), Violation> {
+    let Action::Restore {
+        token,
+        directory,
+        trailer,
+        ..
+    } = action
+    else {
+        return Err(Violation::NotThisWait);
+    };
+    if observed.cluster.latched.cluster_id.is_some() {
+        return in_place::check_grant(observed, (ordinal, report), (token, directory, trailer));
+    }
+    check_first(observed, (ordinal, pod), report)?;
     let restore = observed.cluster.latched.restore.as_ref();
     let restore = restore.ok_or(Violation::Restore)?;
     let fetched = restore.fetched.as_ref().ok_or(Violation::Restore)?;
     let claim = observed.claims.get(&ordinal).ok_or(Violation::Unknown)?;
     let same = restore.claim_uid == claim.uid
         && restore.member == observed.member_name(ordinal)
-        && directory == gate::restore_directory(&restore.wish)
-        && trailer == fetched.trailer;
+        && *directory == gate::restore_directory(&restore.wish)
+        && *trailer == fetched.trailer;
     ensure(same, Violation::Restore)?;
     let busy = observed.restore.job.as_ref();
     let busy = busy.is_some_and(|job| matches!(job.state, JobState::Active(_)));
@@ -84,6 +103,10 @@ pub(super) fn check_grant(
 pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     let old = &observed.cluster.latched;
     if old.restore == new.restore {
+        return Ok(());
+    }
+    // It is another cluster that begins, in the place of the one before.
+    if old.replacing(ReplaceStage::Bootstrapping).is_some() && new.recovery.is_none() {
         return Ok(());
     }
     // Data that was kept is no backup.

@@ -328,7 +328,7 @@ fn exists(observed: &Observed, step: &Step) -> bool {
             claim(ordinal, uid)
         }
         Step::OrphanPods { uid } => observed.objects.set_uid.as_ref() == Some(uid),
-        Step::Fetch(fetch) => claim(&fetch.ordinal, &fetch.claim_uid),
+        Step::Fetch(fetch) => fetch.check || claim(&fetch.ordinal, &fetch.claim_uid),
         Step::Nothing
         | Step::Wait
         | Step::Refuse

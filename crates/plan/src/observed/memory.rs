@@ -27,6 +27,7 @@ impl Latched {
             transport: self.transport.unwrap_or_default(),
             switches: self.switches,
             restore: self.restore.clone(),
+            replace: self.replace.clone(),
             version: None,
         }
     }
@@ -119,6 +120,7 @@ impl Observed {
                 .or(before.transport),
             switches: latest.switches,
             restore,
+            replace: latest.replace.clone(),
             ..before
         };
         self.cluster.recalled = true;

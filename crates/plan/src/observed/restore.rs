@@ -1,12 +1,14 @@
 //! The backup that a cluster is to begin with: what the spec asks for, and the Job that brings it.
 
 use api::v1alpha1::backup::{EtcdBackup, EtcdBackupSpec};
-use api::v1alpha1::memory::RestoreMemory;
-use api::v1alpha1::restore::{BackupLocation, RestoreFrom};
+use api::v1alpha1::memory::{ReplaceMemory, ReplaceStage, RestoreMemory};
+use api::v1alpha1::restore::{
+    BackupLocation, EtcdRestore, RestoreFrom, RestorePhase, RestoreType, Restored,
+};
 use archive::layout;
 use archive::work::{Fetch, Import, Place, Request, SCRATCH, Store, Task};
 
-use super::{Claim, Observed};
+use super::{Claim, Latched, Observed};
 pub use crate::backup::JobState;
 use crate::backup::{elsewhere, store_of};
 
@@ -17,6 +19,23 @@ pub struct Restore {
     pub wish: Option<Result<Box<RestoreWish>, String>>,
     /// The Job that brings it.
     pub job: Option<Box<FetchJob>>,
+    /// EtcdRestores that ask for a backup in the place of the data there is, the oldest first.
+    pub requests: Vec<ReplaceRequest>,
+    /// Whether the EtcdRestore is still there that is being carried out could not be read.
+    pub unheard: bool,
+}
+
+/// An EtcdRestore that asks for a backup in the place of the data there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplaceRequest {
+    /// Its UID.
+    pub uid: String,
+    /// Its name.
+    pub name: String,
+    /// The etcd cluster whose data it names.
+    pub replaces: Option<u64>,
+    /// What it asks for, or why that cannot be had.
+    pub wish: Result<Box<RestoreWish>, String>,
 }
 
 /// A backup that can be brought.
@@ -64,14 +83,35 @@ pub struct FetchJob {
     pub uid: String,
     /// Hash of what was asked for.
     pub wish: String,
-    /// The member to whose volume it is brought.
+    /// The member to whose volume it is brought; empty where it is only read.
     pub member: String,
-    /// UID of that claim.
+    /// UID of that claim; of the EtcdRestore where it is only read.
     pub claim_uid: String,
     /// How many attempts failed before.
     pub attempt: i32,
     /// How far it is.
     pub state: JobState,
+}
+
+impl ReplaceRequest {
+    /// Whether this EtcdRestore asks for one: it does not where it replaces nothing, has ended, or is being deleted.
+    pub fn is_one(restore: &EtcdRestore) -> bool {
+        let status = restore.status.as_ref();
+        let completed = status.is_some_and(|it| it.phase == Some(RestorePhase::Completed));
+        let over = completed || restore.metadata.deletion_timestamp.is_some();
+        !over && restore.spec.restore_type == Some(RestoreType::Replace)
+    }
+
+    /// What one of them asks for.
+    pub fn of(restore: &EtcdRestore, wish: Result<RestoreWish, String>) -> Option<Self> {
+        let metadata = &restore.metadata;
+        Some(Self {
+            uid: metadata.uid.clone()?,
+            name: metadata.name.clone().unwrap_or_default(),
+            replaces: restore.spec.replaces.as_deref().and_then(super::parse_id),
+            wish: wish.map(Box::new),
+        })
+    }
 }
 
 impl RestoreWish {
@@ -113,9 +153,31 @@ impl RestoreWish {
         })
     }
 
+    /// The very backup or file that it names, if it names one.
+    pub fn id(&self) -> Option<&String> {
+        match &self.wanted {
+            Wanted::Backup { id, .. } => id.as_ref(),
+            Wanted::File { key, .. } => Some(key),
+        }
+    }
+
+    /// Whether the hash at the end of what was brought is not compared: see [`skips_hash`].
+    pub(crate) fn skips_hash(&self) -> bool {
+        self.skip_hash_check && matches!(self.wanted, Wanted::Backup { .. })
+    }
+
     /// What the keeper is told.
     pub fn request(&self) -> Request {
         let into = format!("{SCRATCH}/{}", gate::restore_directory(&self.hash));
+        self.fetch(Some(into))
+    }
+
+    /// What a keeper is told that only reads it.
+    pub fn check(&self) -> Request {
+        self.fetch(None)
+    }
+
+    fn fetch(&self, into: Option<String>) -> Request {
         let task = match &self.wanted {
             Wanted::Backup { place, id } => Task::Fetch(Fetch {
                 place: place.clone(),
@@ -132,6 +194,35 @@ impl RestoreWish {
         let store = self.store.clone();
         Request { store, task }
     }
+
+    /// This very backup, whatever has become the newest since it was read: in the timeline that its address names.
+    pub(crate) fn pinned(self, checked: &Restored, hash: &str) -> Self {
+        let wanted = match self.wanted {
+            Wanted::Backup { place, .. } => {
+                let cluster_id = timeline_of(&checked.url);
+                let cluster_id = cluster_id.map_or(place.cluster_id, str::to_owned);
+                Wanted::Backup {
+                    place: Place {
+                        cluster_id,
+                        ..place
+                    },
+                    id: Some(checked.backup.clone()),
+                }
+            }
+            file @ Wanted::File { .. } => file,
+        };
+        Self {
+            hash: hash.to_owned(),
+            wanted,
+            ..self
+        }
+    }
+}
+
+/// The cluster ID in the address of a base: …/<cluster ID>/base/<file>.
+fn timeline_of(url: &str) -> Option<&str> {
+    let cluster_id = url.rsplit('/').nth(2)?;
+    layout::is_cluster_id(cluster_id).then_some(cluster_id)
 }
 
 /// What is meant in a store that a spec names.
@@ -173,18 +264,51 @@ fn place_of(name: &str, namespace: &str, backup: &EtcdBackup) -> Result<Place, S
     let status = backup.status.as_ref();
     let url = status.and_then(|status| status.storage_path.as_deref());
     let url = url.ok_or_else(|| format!("EtcdBackup {name} has no backup in its store yet"))?;
-    // …/<cluster ID>/base/<file>
-    let cluster_id = url.rsplit('/').nth(2).unwrap_or_default();
-    if !layout::is_cluster_id(cluster_id) {
-        return Err(format!(
+    let cluster_id = timeline_of(url).ok_or_else(|| {
+        format!(
             "status.storagePath of EtcdBackup {name} is {url:?}, which names no backup: write source instead of backupName"
-        ));
-    }
+        )
+    })?;
     Ok(Place {
         namespace: namespace.to_owned(),
         cluster: backup.spec.cluster_name.clone(),
         cluster_id: cluster_id.to_owned(),
     })
+}
+
+impl Latched {
+    /// A backup is on its way to take the place of the data, and this far.
+    pub fn replacing(&self, stage: ReplaceStage) -> Option<&ReplaceMemory> {
+        let replace = self.replace.as_deref();
+        replace.filter(|replace| replace.stage == stage)
+    }
+
+    /// A backup is on its way to take the place of the data.
+    pub fn is_being_replaced(&self) -> bool {
+        let replace = self.replace.as_deref();
+        replace.is_some_and(|replace| replace.stage != ReplaceStage::Ended)
+    }
+
+    /// The data was replaced: from now on the cluster is one that began with that backup.
+    pub(crate) fn replaced(self) -> Self {
+        let Some(replace) = self.replacing(ReplaceStage::Bootstrapping).cloned() else {
+            return self;
+        };
+        let ended = ReplaceMemory {
+            stage: ReplaceStage::Ended,
+            record: replace.record.saturating_add(1),
+            seed: None,
+            checked: None,
+            failure: None,
+            ended: vec![replace.by.clone()],
+            ..replace.clone()
+        };
+        Self {
+            restore: replace.seed.map(Box::new),
+            replace: Some(Box::new(ended)),
+            ..self
+        }
+    }
 }
 
 impl Observed {
@@ -201,6 +325,9 @@ impl Observed {
     /// volume meanwhile, so that the Job can mount it wherever it is.
     pub fn is_fetching(&self) -> bool {
         let latched = &self.cluster.latched;
+        if latched.replacing(ReplaceStage::Fetching).is_some() {
+            return true;
+        }
         if latched.cluster_id.is_some() || latched.bootstrap.is_some() {
             return false;
         }
@@ -268,7 +395,11 @@ mod tests {
         let Task::Fetch(task) = wish.request().task else {
             panic!("a fetch")
         };
-        assert!(task.into.ends_with(&format!("restore-{}", wish.hash)));
+        assert!(
+            task.into
+                .unwrap()
+                .ends_with(&format!("restore-{}", wish.hash))
+        );
     }
 
     #[test]

@@ -14,12 +14,12 @@ const WAL_DIRS: [&str; 2] = ["/data/member/wal", "/var/lib/etcd/data/member/wal"
 
 /// What the EtcdCluster begins with; otherwise what to write instead. What the CRD does not let in may have been stored
 /// before it was installed.
-pub(super) fn parse(spec: &EtcdRestoreSpec) -> Result<RestoreFrom, String> {
-    let name = &spec.cluster_name;
-    if spec.restore_type == Some(RestoreType::Replace) {
-        return Err(format!(
-            "spec.restoreType: this release cannot replace the data of an EtcdCluster that exists, and nothing was touched. Bring the backup back under another clusterName with restoreType New, and have clients use that; or delete EtcdCluster {name} and its PersistentVolumeClaims, and create it again with spec.bootstrap.restore"
-        ));
+pub fn parse(spec: &EtcdRestoreSpec) -> Result<RestoreFrom, String> {
+    if spec.restore_type == Some(RestoreType::Replace) && spec.cluster_template.is_some() {
+        return Err(
+            "spec.clusterTemplate is for restoreType New: with Replace the EtcdCluster exists and has a spec of its own; leave it out"
+                .to_owned(),
+        );
     }
     if spec.backup_name.is_some() == spec.source.is_some() {
         return Err(

@@ -1,6 +1,7 @@
 //! What the EtcdCluster says that an EtcdRestore made, or that has the name of the one to be made.
 
 use api::conditions::ConditionType;
+use api::v1alpha1::memory::ReplaceMemory;
 use api::v1alpha1::restore::Restored;
 use api::{EtcdCluster, Reason, labels};
 use jiff::Timestamp;
@@ -28,6 +29,10 @@ pub struct State {
     pub restored: Option<Restored>,
     /// It took over data that an earlier EtcdCluster of its name had left.
     pub resumed: bool,
+    /// ID of the etcd cluster, hexadecimal, once it has formed.
+    pub cluster_id: Option<String>,
+    /// A backup that is to take the place of its data, or did so last.
+    pub replace: Option<ReplaceMemory>,
 }
 
 impl Target {
@@ -49,10 +54,13 @@ impl State {
     fn of(cluster: &EtcdCluster, uid: &str) -> Self {
         let status = cluster.status.clone().unwrap_or_default();
         let memory = status.memory.filter(|memory| memory.object_uid == uid);
+        let lineage = memory.as_ref().map(|memory| &memory.lineage);
         Self {
+            cluster_id: lineage.and_then(|lineage| lineage.cluster_id.clone()),
+            resumed: lineage.is_some_and(|lineage| lineage.resumed == Some(true)),
+            replace: memory.and_then(|memory| memory.replace).map(|it| *it),
             conditions: status.conditions,
             restored: status.restored,
-            resumed: memory.is_some_and(|memory| memory.lineage.resumed == Some(true)),
         }
     }
 

@@ -109,7 +109,7 @@ pub(super) fn created(seen: &Seen, uid: &str) -> Next {
 }
 
 /// Whatever is told of a cluster that was made: which one it is, also where the status was wiped.
-fn of(target: &Target, told: Next) -> Next {
+pub(super) fn of(target: &Target, told: Next) -> Next {
     let created = target.created.map(Time);
     let status = EtcdRestoreStatus {
         start_time: told.status.start_time.or(created),

@@ -54,6 +54,7 @@ pub(super) fn read(memory: &Memory) -> Latched {
         hung: memory.tried.hung.clone(),
         called_off: memory.tried.called_off.clone(),
         restore: memory.restore.clone(),
+        replace: memory.replace.clone(),
         made: read_made(&memory.accounts),
     }
 }
@@ -99,6 +100,7 @@ pub(super) fn write(latched: &Latched, uid: &str) -> Memory {
         leaving: latched.retiring.clone(),
         voters: latched.voters.clone(),
         restore: latched.restore.clone(),
+        replace: latched.replace.clone(),
         accounts: MadeAccounts {
             users: latched.made.users.iter().cloned().collect(),
             roles: latched.made.roles.iter().cloned().collect(),

@@ -168,8 +168,11 @@ fn what_cannot_be_carried_out_touches_nothing_and_says_what_to_write() {
     type Edit = fn(&mut EtcdRestoreSpec);
     let cases: [(Edit, &str); 6] = [
         (
-            |spec| spec.restore_type = Some(RestoreType::Replace),
-            "spec.restoreType: this release cannot",
+            |spec| {
+                spec.restore_type = Some(RestoreType::Replace);
+                spec.cluster_template = Some(EtcdClusterSpec::default());
+            },
+            "spec.clusterTemplate is for restoreType New",
         ),
         (|spec| spec.backup_name = None, "write either"),
         (|spec| spec.source = Some(location("db")), "write either"),

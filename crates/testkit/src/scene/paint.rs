@@ -174,6 +174,7 @@ impl Scene {
         let joins = self.each().filter(|(_, slot)| slot.join != For::NoWait);
         Latched {
             restore: None,
+            replace: None,
             made: plan::observed::Made::default(),
             voters: self.known_voters(),
             learners: self.known_learners(),

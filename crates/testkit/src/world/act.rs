@@ -133,7 +133,8 @@ impl World {
         self.object.status = decide_status(&with, decision, &Outcome::Done, &look.status)
             .unwrap_or_else(|| with_latched(&look.status, &self.object.uid, latched));
         self.object.revision += 1;
-        if self.memory().recovery != before {
+        // What begins with a backup is not chosen for its log.
+        if self.memory().recovery != before && !self.memory().is_being_replaced() {
             self.check_choice();
         }
     }

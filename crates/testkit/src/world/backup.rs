@@ -1,7 +1,7 @@
 //! A backup that the cluster is to begin with: the wish, the Job that brings it, and the agent that uses it. There is one store,
 //! which has a backup of every ID that is asked for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use api::v1alpha1::backup::S3;
 use api::v1alpha1::restore::{BackupLocation, RestoreFrom};
@@ -12,6 +12,7 @@ use plan::backup::JobState;
 use plan::decision::Fetch;
 use plan::observed::{FetchJob, Restore, RestoreWish};
 
+use super::replace::Asks;
 use crate::world::{Container, NAME, NAMESPACE, World};
 
 /// What is asked for, and what comes of it.
@@ -31,6 +32,14 @@ pub struct Backup {
     pub job: Option<FetchJob>,
     /// How many Jobs there were.
     pub jobs: u32,
+    /// EtcdRestores that ask for a backup in the place of the data, the oldest first.
+    pub requests: Vec<Asks>,
+    /// Whether the one that is carried out is still there cannot be read.
+    pub unheard: bool,
+    /// Clusters that any of them ever named.
+    pub named: BTreeSet<u64>,
+    /// The backup that the Job is for, where an EtcdRestore asks for it.
+    pub job_id: Option<String>,
 }
 
 /// How a Job ends.
@@ -59,7 +68,7 @@ fn trailer(id: &str) -> String {
 }
 
 /// The wish for the backup of this ID.
-fn wish(id: &str) -> Result<RestoreWish, String> {
+pub(super) fn wish(id: &str) -> Result<RestoreWish, String> {
     let from = RestoreFrom {
         source: Some(BackupLocation {
             s3: Some(S3 {
@@ -81,6 +90,8 @@ impl World {
         Restore {
             wish: asked.map(|asked| asked.and_then(|id| wish(&id)).map(Box::new)),
             job: self.backup.job.clone().map(Box::new),
+            requests: self.observe_requests(),
+            unheard: self.backup.unheard,
         }
     }
 
@@ -106,11 +117,14 @@ impl World {
         }
         self.backup.jobs += 1;
         let uid = self.fresh("job");
+        let replaces = !self.backup.named.is_empty();
+        self.backup.job_id = fetch.wish.id().cloned().filter(|_| replaces);
+        let member = api::names::member(NAME, fetch.ordinal);
         self.backup.job = Some(FetchJob {
             name: format!("{NAME}-restore-{}", fetch.attempt),
             uid,
             wish: fetch.wish.hash.clone(),
-            member: api::names::member(NAME, fetch.ordinal),
+            member: if fetch.check { String::new() } else { member },
             claim_uid: fetch.claim_uid.clone(),
             attempt: fetch.attempt,
             state: JobState::Active(None),
@@ -125,15 +139,19 @@ impl World {
         };
         let ordinal = api::names::ordinal(NAME, &job.member).unwrap_or(0);
         let active = matches!(job.state, JobState::Active(_));
-        if !active || self.pods.contains_key(&ordinal) || !self.rng.chance(30) {
+        // One that only reads mounts nothing.
+        let reads = job.member.is_empty();
+        let mounts = reads || !self.pods.contains_key(&ordinal);
+        if !active || !mounts || !self.rng.chance(30) {
             return;
         }
-        let id = self.backup.asked.clone().and_then(Result::ok);
+        let asked = || self.backup.asked.clone().and_then(Result::ok);
+        let id = self.backup.job_id.clone().or_else(asked);
         let (Some(id), Some(claim)) = (id, self.claims.get_mut(&ordinal)) else {
             return;
         };
         let ends = self.backup.ends.pop_front();
-        if !matches!(ends, Some(JobEnds::Failed | JobEnds::Stuck)) {
+        if !reads && !matches!(ends, Some(JobEnds::Failed | JobEnds::Stuck)) {
             claim.volume.brought = Some(Brought {
                 directory: gate::restore_directory(&job.wish),
                 id: id.clone(),
@@ -172,7 +190,7 @@ impl World {
 
     /// What the agent checks before it uses a backup.
     pub(super) fn may_restore(&self, ordinal: u32, state: State) -> bool {
-        state == State::Empty && self.claims.contains_key(&ordinal)
+        matches!(state, State::Empty | State::Fenced) && self.claims.contains_key(&ordinal)
     }
 
     /// It cannot be used: it is not there, is another one, or is damaged. The agent waits once more, and says so.
@@ -193,7 +211,9 @@ impl World {
         }
         self.backup.spoiled = self.backup.spoiled.saturating_sub(1);
         let volume = self.claims.get(&ordinal).map(|claim| claim.volume.clone());
-        self.wait(ordinal, State::Empty, &volume.unwrap_or_default());
+        let volume = volume.unwrap_or_default();
+        let state = volume.data.map_or(State::Empty, |_| State::Fenced);
+        self.wait(ordinal, state, &volume);
         let time = self.now.as_second();
         let pod = self.pods.get_mut(&ordinal);
         if let Some(Container::Waiting(report)) = pod.map(|pod| &mut pod.container) {
@@ -207,6 +227,9 @@ impl World {
 
     /// A member bootstraps a cluster that has the data of the backup.
     pub(super) fn start_restored(&mut self, ordinal: u32, token: &str) {
+        if !self.backup.named.is_empty() {
+            return self.start_in_place(ordinal, token);
+        }
         let brought = self.claims.get_mut(&ordinal);
         let brought = brought.and_then(|claim| claim.volume.brought.take());
         let known: Vec<u64> = self.clusters.keys().copied().collect();

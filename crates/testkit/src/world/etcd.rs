@@ -239,7 +239,7 @@ impl World {
         pick.map_or_else(Vec::new, |pick| views.swap_remove(pick))
     }
 
-    fn lay_down(&mut self, ordinal: u32, mut data: Data, view: Vec<Member>) {
+    pub(super) fn lay_down(&mut self, ordinal: u32, mut data: Data, view: Vec<Member>) {
         // A joiner takes the format of the others; a member that bootstraps, its own.
         let others = self.claims.values().filter_map(|claim| claim.volume.data);
         let others = others.filter(|other| other.cluster == data.cluster);

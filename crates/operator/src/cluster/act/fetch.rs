@@ -1,4 +1,4 @@
-//! The Job that brings a backup to the volume of the first member.
+//! The Job that brings a backup to the volume of a member, or reads it.
 
 use api::{EtcdCluster, labels};
 use k8s_openapi::api::batch::v1::Job;
@@ -42,9 +42,14 @@ async fn begin(
         return changed;
     }
     let owner = owner(cluster);
+    let (member, request) = if fetch.check {
+        (String::new(), fetch.wish.check())
+    } else {
+        (observed.member_name(fetch.ordinal), fetch.wish.request())
+    };
     let run = FetchRun {
         wish: fetch.wish.hash.clone(),
-        member: observed.member_name(fetch.ordinal),
+        member,
         claim_uid: fetch.claim_uid.clone(),
         attempt: fetch.attempt,
     };
@@ -53,7 +58,7 @@ async fn begin(
         intent,
         run: &run,
         location: &fetch.wish.location,
-        request: &fetch.wish.request(),
+        request: &request,
         identity: fetch.wish.identity.as_deref(),
         image: &ctx.install.agent_image,
     });

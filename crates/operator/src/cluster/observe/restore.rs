@@ -1,18 +1,22 @@
-//! The backup that a cluster is to begin with: what its spec asks for, and the Job that brings it. Neither is looked at for a
-//! cluster that has formed and has no such Job.
+//! The backup that a cluster is to begin with, or that is to take the place of its data: what its spec and the EtcdRestores
+//! ask for, and the Job that brings it. That is looked for only where it can be there.
 
-use api::v1alpha1::restore::RestoreFrom;
+use api::v1alpha1::memory::ReplaceStage;
+use api::v1alpha1::restore::{EtcdRestore, RestoreFrom};
 use api::{EtcdCluster, labels};
 use k8s_openapi::api::batch::v1::Job;
-use kube::ResourceExt;
+use kube::api::ListParams;
+use kube::core::DeserializeGuard;
+use kube::{Api, Resource, ResourceExt};
 use manifests::keeper::FetchRun;
 use plan::Observed;
 use plan::backup::JobState;
 use plan::backup::elsewhere::namespace_of;
-use plan::observed::{FetchJob, Restore, RestoreWish};
+use plan::observed::{FetchJob, Latched, ReplaceRequest, Restore, RestoreWish};
 
 use crate::backup::{elsewhere, job};
 use crate::caches::get;
+use crate::cluster::observe::accounts::of_cluster;
 use crate::cluster::place;
 use crate::context::Context;
 
@@ -21,10 +25,17 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
         return;
     };
     let asked = intent.restore.clone();
-    let formed = observed.cluster.latched.cluster_id.is_some();
+    let latched = &observed.cluster.latched;
+    let formed = latched.cluster_id.is_some();
     let asked = asked.filter(|_| !formed);
-    let known = observed.cluster.latched.restore.is_some();
+    let known = latched.restore.is_some() || latched.replace.is_some();
+    let (requests, unheard) = if formed {
+        requests(latched, cluster, ctx).await
+    } else {
+        (Vec::new(), false)
+    };
     if formed && !known {
+        observed.restore.requests = requests;
         return;
     }
     let (namespace, _) = place(cluster);
@@ -44,7 +55,71 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
         })),
         None => None,
     };
-    observed.restore = Restore { wish, job };
+    observed.restore = Restore {
+        wish,
+        job,
+        requests,
+        unheard,
+    };
+}
+
+/// What an EtcdRestore asks for, if it is to replace data.
+async fn request(restore: &EtcdRestore, ctx: &Context) -> Option<ReplaceRequest> {
+    if !ReplaceRequest::is_one(restore) {
+        return None;
+    }
+    let namespace = restore.namespace().unwrap_or_default();
+    let wish = match plan::restore::parse(&restore.spec) {
+        Ok(from) => resolve(&from, &namespace, ctx).await,
+        Err(why) => Err(why),
+    };
+    ReplaceRequest::of(restore, wish)
+}
+
+/// EtcdRestores that ask for a backup in the place of the data, the oldest first; and whether it is unknown if the one is
+/// still there that is being carried out. That is not for a cache to say, which may not have heard of it yet.
+async fn requests(
+    latched: &Latched,
+    cluster: &EtcdCluster,
+    ctx: &Context,
+) -> (Vec<ReplaceRequest>, bool) {
+    let named = of_cluster(&ctx.caches.restores, cluster, |it| &it.spec.cluster_name);
+    let named = named.unwrap_or_default();
+    let mut requests = Vec::new();
+    for restore in &named {
+        requests.extend(request(restore, ctx).await);
+    }
+    let carried_out = latched.replace.as_ref();
+    let carried_out = carried_out.filter(|it| {
+        let begun = matches!(it.stage, ReplaceStage::Checking | ReplaceStage::Fetching);
+        begun && !requests.iter().any(|request| request.uid == it.by)
+    });
+    let Some(replace) = carried_out else {
+        return (requests, false);
+    };
+    let namespace = cluster.namespace().unwrap_or_default();
+    let api: Api<DeserializeGuard<EtcdRestore>> = Api::namespaced(ctx.client.clone(), &namespace);
+    // The operator's role lets it list them.
+    let named = ListParams::default().fields(&format!("metadata.name={}", replace.name));
+    let found = match api.list(&named).await {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::debug!(%error, name = replace.name, "an EtcdRestore cannot be read");
+            return (requests, true);
+        }
+    };
+    let is_it = |it: &DeserializeGuard<EtcdRestore>| it.meta().uid.as_ref() == Some(&replace.by);
+    match found.items.into_iter().find(is_it).map(|it| it.0) {
+        None => (requests, false),
+        Some(Ok(restore)) => {
+            requests.extend(request(&restore, ctx).await);
+            (requests, false)
+        }
+        Some(Err(invalid)) => {
+            tracing::warn!(name = replace.name, error = %invalid.error, "an EtcdRestore cannot be read: correct its spec");
+            (requests, true)
+        }
+    }
 }
 
 async fn resolve(

@@ -132,6 +132,7 @@ impl World {
         Seen {
             now: self.now,
             namespace: "ns".to_owned(),
+            name: "back".to_owned(),
             uid: UID.to_owned(),
             generation: self.generation,
             spec: self.spec.clone(),
