@@ -112,7 +112,7 @@ fn refuse_bootstrap(observed: &Observed, new: &Latched) {
         if let Some(seed) = &mut replace.seed
             && let Some(fetched) = &mut seed.fetched
         {
-            fetched.trailer = "00".to_owned();
+            "00".clone_into(&mut fetched.trailer);
         }
     });
     assert_eq!(

@@ -249,6 +249,7 @@ fn a_fetch_that_fails_for_good_starts_the_old_data_again_by_itself() {
             let what = format!("{ends:?}, seed {seed}");
             let mut run = asked(3, 6, seed);
             until(&mut run, ReplaceStage::Fetching);
+            let older = run.world.object.status.clone();
             run.world.backup.ends = [ends; 3].into();
             settle(&mut run, &what);
             as_it_was(&run, &what);
@@ -257,6 +258,10 @@ fn a_fetch_that_fails_for_good_starts_the_old_data_again_by_itself() {
             assert_eq!(run.world.clusters.len(), 1, "{what}");
             // Not once more for the same object, whatever is wiped.
             run.world.wipe_status();
+            run.turns(50);
+            settle(&mut run, &what);
+            as_it_was(&run, &what);
+            run.world.restore_status(older);
             run.turns(50);
             settle(&mut run, &what);
             as_it_was(&run, &what);
