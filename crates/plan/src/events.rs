@@ -4,7 +4,7 @@ use api::Reason;
 use api::v1alpha1::memory::ReplaceStage;
 use api::v1alpha1::status::Phase;
 
-use crate::decision::{Decision, Step};
+use crate::decision::{Decision, Fetch, Step};
 use crate::observed::{
     AlarmKind, Answer, Attempt, AuthChange, Latched, Observed, Refusals, Refused, UpkeepTask, Wish,
     what_is_lost,
@@ -216,8 +216,7 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
         ),
         Step::RotateAuthority(what) => (Reason::CertificatesIssued, what.describe().to_owned()),
         Step::ChangeAuth(change) => return of_auth(change),
-        Step::Fetch(fetch) if fetch.check => return None,
-        Step::Fetch(fetch) => (Reason::Restoring, fetched(&name(&fetch.ordinal))),
+        Step::Fetch(fetch) => return of_fetch(observed, fetch),
         Step::Nothing
         | Step::Wait
         | Step::Refuse
@@ -245,8 +244,14 @@ fn of_step(observed: &Observed, step: &Step) -> Option<Event> {
     })
 }
 
-fn fetched(member: &str) -> String {
-    format!("a Job brings the backup to the volume of {member}")
+/// One that only reads is no event.
+fn of_fetch(observed: &Observed, fetch: &Fetch) -> Option<Event> {
+    let member = observed.member_name(fetch.ordinal);
+    (!fetch.check).then(|| Event {
+        reason: Reason::Restoring,
+        message: format!("a Job brings the backup to the volume of {member}"),
+        warning: false,
+    })
 }
 
 fn prepared(minor: &impl std::fmt::Display) -> String {

@@ -4,7 +4,7 @@
 use api::v1alpha1::memory::ReplaceStage;
 use gate::{Action, Report, State};
 
-use super::{Violation, ensure, in_place};
+use super::{Violation, ensure, facts, in_place};
 use crate::decision::Fetch;
 use crate::observed::{JobState, Latched, Observed, Pod, Process};
 
@@ -27,7 +27,8 @@ pub(super) fn check_first(
 /// It was recorded what is brought to which claim, there is no pod, and no member was ever let through.
 pub(super) fn check_fetch(observed: &Observed, fetch: &Fetch) -> Result<(), Violation> {
     let latched = &observed.cluster.latched;
-    if latched.is_being_replaced() {
+    let stage = facts::stage_of_replace(latched);
+    if stage.is_some_and(|stage| stage != ReplaceStage::Ended) {
         return in_place::check_fetch(observed, fetch);
     }
     let restore = latched.restore.as_ref().ok_or(Violation::NotAskedFor)?;
@@ -106,7 +107,8 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
         return Ok(());
     }
     // It is another cluster that begins, in the place of the one before.
-    if old.replacing(ReplaceStage::Bootstrapping).is_some() && new.recovery.is_none() {
+    let stage = facts::stage_of_replace(old);
+    if stage == Some(ReplaceStage::Bootstrapping) && new.recovery.is_none() {
         return Ok(());
     }
     // Data that was kept is no backup.

@@ -2,10 +2,11 @@
 //! mistake in one of the two is found by the other. Shared are data types, names and the arithmetic of quorums; `cargo
 //! xtask tidy` refuses a call to anything else.
 
+use api::v1alpha1::memory::ReplaceStage;
 use gate::{Action, Report, State};
 
 use crate::observed::{
-    Alarm, Claim, Member, MemberList, NodeState, Observed, Pod, Process, Serving, Stall,
+    Alarm, Claim, Latched, Member, MemberList, NodeState, Observed, Pod, Process, Serving, Stall,
     UpkeepTask, Writes, parse_id, quorum,
 };
 
@@ -304,4 +305,9 @@ pub(super) fn quota_of(observed: &Observed, serving: &Serving) -> Option<u64> {
         (pod.template == target.template).then(|| target.intent.quota())
     });
     said.filter(|quota| *quota != 0)
+}
+
+/// How far it was recorded that a backup takes the place of the data.
+pub(super) fn stage_of_replace(latched: &Latched) -> Option<ReplaceStage> {
+    latched.replace.as_ref().map(|replace| replace.stage)
 }

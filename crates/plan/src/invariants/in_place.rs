@@ -1,6 +1,6 @@
-//! A backup takes the place of the data of a cluster that has formed. Invariant 15: only where an EtcdRestore names that very cluster, once for each, of what was read
-//! before; and from there on nothing of the old data runs, until it is proved that what was brought serves, or nothing was
-//! begun with it.
+//! A backup takes the place of the data of a cluster that has formed. Invariant 15: only where an EtcdRestore names that very
+//! cluster, once for each, and with what was read before; and from there on nothing of the old data runs, until it is proved
+//! that what was brought serves, or that nothing was begun with it.
 
 use api::v1alpha1::memory::{FetchedMemory, ReplaceMemory, ReplaceStage};
 use gate::{Report, State};
@@ -26,14 +26,34 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<bool, Vi
     let ended = before.map_or(&[][..], |before| &before.ended);
     let going = before.filter(|before| before.stage != ReplaceStage::Ended);
     let Some(before) = going else {
-        ensure(!ended.contains(&now.by), Violation::SecondBootstrap)?;
-        ensure(is_named(observed, now), Violation::NotAskedFor)?;
-        let fresh = now.stage == ReplaceStage::Checking && now.checked.is_none();
-        ensure(fresh && now.ended == ended, Violation::Forgets)?;
-        ensure(same_lineage(old, new), Violation::Forgets)?;
-        return ensure(old.recovery.is_none(), Violation::Unknown).map(|()| false);
+        return check_begin(observed, new, (ended, now)).map(|()| false);
     };
     ensure(before.by == now.by, Violation::Forgets)?;
+    check_stage(observed, new, (before, now))
+}
+
+/// One that did not end before, and names the cluster.
+fn check_begin(
+    observed: &Observed,
+    new: &Latched,
+    (ended, now): (&[String], &ReplaceMemory),
+) -> Result<(), Violation> {
+    let old = &observed.cluster.latched;
+    ensure(!ended.contains(&now.by), Violation::SecondBootstrap)?;
+    ensure(is_named(observed, now), Violation::NotAskedFor)?;
+    let fresh = now.stage == ReplaceStage::Checking && now.checked.is_none();
+    ensure(fresh && now.ended == ended, Violation::Forgets)?;
+    ensure(same_lineage(old, new), Violation::Forgets)?;
+    ensure(old.recovery.is_none(), Violation::Unknown)
+}
+
+/// From one stage to the next, or back.
+fn check_stage(
+    observed: &Observed,
+    new: &Latched,
+    (before, now): (&ReplaceMemory, &ReplaceMemory),
+) -> Result<bool, Violation> {
+    let old = &observed.cluster.latched;
     match (before.stage, now.stage) {
         (ReplaceStage::Checking, ReplaceStage::Checking) => {
             ensure(same_lineage(old, new), Violation::Forgets)?;
@@ -211,8 +231,9 @@ pub(super) fn check_grant(
     (token, directory, trailer): (&str, &str, &str),
 ) -> Result<(), Violation> {
     let latched = &observed.cluster.latched;
-    let replace = latched.replacing(ReplaceStage::Bootstrapping);
-    let replace = replace.ok_or(Violation::Restore)?;
+    let replace = latched.replace.as_ref().ok_or(Violation::Restore)?;
+    let now = facts::stage_of_replace(latched) == Some(ReplaceStage::Bootstrapping);
+    ensure(now, Violation::Restore)?;
     let seed = replace.seed.as_ref().ok_or(Violation::Restore)?;
     let fetched = seed.fetched.as_ref().ok_or(Violation::Restore)?;
     let claim = observed.claims.get(&ordinal).ok_or(Violation::Unknown)?;

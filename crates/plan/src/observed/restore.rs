@@ -395,11 +395,8 @@ mod tests {
         let Task::Fetch(task) = wish.request().task else {
             panic!("a fetch")
         };
-        assert!(
-            task.into
-                .unwrap()
-                .ends_with(&format!("restore-{}", wish.hash))
-        );
+        let into = task.into.unwrap();
+        assert!(into.ends_with(&format!("restore-{}", wish.hash)));
     }
 
     #[test]

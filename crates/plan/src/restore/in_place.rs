@@ -6,7 +6,7 @@ use api::conditions::ConditionType;
 use api::v1alpha1::memory::{ReplaceMemory, ReplaceStage};
 
 use super::target::{State, Target};
-use super::{CALM, Next, SOON, Seen, make, tell};
+use super::{CALM, FOLLOW, Next, Seen, make, tell};
 
 pub(super) fn decide(seen: &Seen) -> Next {
     if let Err(why) = make::parse(&seen.spec) {
@@ -32,8 +32,8 @@ pub(super) fn decide(seen: &Seen) -> Next {
 
 /// It is being carried out, or was.
 fn mine(seen: &Seen, (target, state): (&Target, &State), replace: &ReplaceMemory) -> Next {
-    let seed = replace.seed.as_ref().map(|seed| seed.member.as_str());
-    let seed = seed.unwrap_or_default();
+    let member = replace.seed.as_ref().map(|seed| seed.member.as_str());
+    let member = member.unwrap_or_default();
     let says = || {
         let (reason, why) = state.says();
         let reason = match reason {
@@ -54,14 +54,14 @@ fn mine(seen: &Seen, (target, state): (&Target, &State), replace: &ReplaceMemory
         (ReplaceStage::Fetching, _) => {
             let (reason, why) = says();
             let why = format!(
-                "step 2 of 4: all members are stopped, and the backup is brought to the volume of {seed} ({why}); next, that member begins with it. To call this off, delete this EtcdRestore"
+                "step 2 of 4: all members are stopped, and the backup is brought to the volume of {member} ({why}); next, that member begins with it. To call this off, delete this EtcdRestore"
             );
             tell::follows(seen, target, (reason, why))
         }
         (ReplaceStage::Bootstrapping, _) => {
             let (reason, why) = says();
             let why = format!(
-                "step 3 of 4: {seed} begins with the backup ({why}); next, the others join it. This cannot be called off any more"
+                "step 3 of 4: {member} begins with the backup ({why}); next, the others join it. This cannot be called off any more"
             );
             tell::follows(seen, target, (reason, why))
         }
@@ -108,21 +108,17 @@ fn not_begun(seen: &Seen, state: &State, other: Option<&ReplaceMemory>) -> Next 
         );
         return tell::waits(seen, why);
     }
-    match other.filter(|other| other.stage != ReplaceStage::Ended) {
-        Some(other) => {
-            let why = format!(
-                "EtcdRestore {} is replacing the data of EtcdCluster {cluster}; once it has, that is another etcd cluster than the one that spec.replaces names",
-                other.name
-            );
-            tell::waits(seen, why)
-        }
-        None => {
-            let why =
-                format!("it is the turn of EtcdCluster {cluster}, which looks every ten seconds");
-            Next {
-                requeue: SOON.min(super::FOLLOW),
-                ..tell::waits(seen, why)
-            }
-        }
+    let going = other.filter(|other| other.stage != ReplaceStage::Ended);
+    if let Some(other) = going {
+        let why = format!(
+            "EtcdRestore {} is replacing the data of EtcdCluster {cluster}; once it has, that is another etcd cluster than the one that spec.replaces names",
+            other.name
+        );
+        return tell::waits(seen, why);
+    }
+    let why = format!("it is the turn of EtcdCluster {cluster}, which looks every ten seconds");
+    Next {
+        requeue: FOLLOW,
+        ..tell::waits(seen, why)
     }
 }

@@ -101,6 +101,68 @@ impl InPlace {
     }
 }
 
+impl InPlace {
+    /// From the moment on in which members are stopped.
+    fn tell_stopped(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Begins(_)
+            | Self::Checks
+            | Self::Checked(..)
+            | Self::Blocked(_)
+            | Self::CalledOff(_)
+            | Self::Unheard(_)
+            | Self::Stops(_) => Ok(()),
+            Self::PodsStopping(count) => write!(
+                out,
+                "waiting for {count} pods to stop before the backup is brought; where the node of one is gone: kubectl delete pod --force"
+            ),
+            Self::Fetches(member) => write!(
+                out,
+                "a Job is created that brings the backup to the volume of {member}"
+            ),
+            Self::Fetching(job, None) => write!(out, "Job {job} brings the backup"),
+            Self::Fetching(job, Some(trouble)) => {
+                write!(out, "the pod of Job {job} does not start: {trouble}")
+            }
+            Self::JobEnding(job) => write!(
+                out,
+                "waiting for Job {job} to be deleted, with its pod; where the node of that is gone: kubectl delete pod --force --selector batch.kubernetes.io/job-name={job}"
+            ),
+            Self::EndsJob(job) => write!(out, "Job {job} is deleted"),
+            Self::Fetched(id, revision) => {
+                write!(out, "backup {id}, at revision {revision}, is on the volume")
+            }
+            Self::Failed(why) => write!(
+                out,
+                "the backup could not be brought or used: {why}; it is tried again"
+            ),
+            Self::GivenUp(why) => write!(
+                out,
+                "the backup could not be brought or used: {why}; the cluster goes on with the data that it has"
+            ),
+            Self::AnotherSeed(member) => write!(
+                out,
+                "the volume of {member} cannot be used for the backup: another one is chosen"
+            ),
+            Self::Bootstraps(member, id) => write!(
+                out,
+                "{member} bootstraps another cluster with backup {id}; the data of the one before is held back"
+            ),
+            Self::Awaited(member) => {
+                write!(out, "waiting for {member}, which begins with the backup")
+            }
+            Self::Grants(member) => {
+                write!(out, "{member} may bootstrap the cluster with the backup")
+            }
+            Self::Starts(member) => write!(out, "waiting for {member}, which restores the backup"),
+            Self::Serves(id) => write!(
+                out,
+                "the data was replaced, and is that of etcd cluster {id:x}: the other members join it"
+            ),
+        }
+    }
+}
+
 impl fmt::Display for Blocked {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -159,53 +221,20 @@ impl fmt::Display for InPlace {
                 out,
                 "all members are stopped, so that a Job can mount the volume of {member} and bring the backup beside the data that it holds"
             ),
-            Self::PodsStopping(count) => write!(
-                out,
-                "waiting for {count} pods to stop before the backup is brought; where the node of one is gone: kubectl delete pod --force"
-            ),
-            Self::Fetches(member) => write!(
-                out,
-                "a Job is created that brings the backup to the volume of {member}"
-            ),
-            Self::Fetching(job, None) => write!(out, "Job {job} brings the backup"),
-            Self::Fetching(job, Some(trouble)) => {
-                write!(out, "the pod of Job {job} does not start: {trouble}")
-            }
-            Self::JobEnding(job) => write!(
-                out,
-                "waiting for Job {job} to be deleted, with its pod; where the node of that is gone: kubectl delete pod --force --selector batch.kubernetes.io/job-name={job}"
-            ),
-            Self::EndsJob(job) => write!(out, "Job {job} is deleted"),
-            Self::Fetched(id, revision) => {
-                write!(out, "backup {id}, at revision {revision}, is on the volume")
-            }
-            Self::Failed(why) => write!(
-                out,
-                "the backup could not be brought or used: {why}; it is tried again"
-            ),
-            Self::GivenUp(why) => write!(
-                out,
-                "the backup could not be brought or used: {why}; the cluster goes on with the data that it has"
-            ),
-            Self::AnotherSeed(member) => write!(
-                out,
-                "the volume of {member} cannot be used for the backup: another one is chosen"
-            ),
-            Self::Bootstraps(member, id) => write!(
-                out,
-                "{member} bootstraps another cluster with backup {id}; the data of the one before is held back"
-            ),
-            Self::Awaited(member) => {
-                write!(out, "waiting for {member}, which begins with the backup")
-            }
-            Self::Grants(member) => {
-                write!(out, "{member} may bootstrap the cluster with the backup")
-            }
-            Self::Starts(member) => write!(out, "waiting for {member}, which restores the backup"),
-            Self::Serves(id) => write!(
-                out,
-                "the data was replaced, and is that of etcd cluster {id:x}: the other members join it"
-            ),
+            Self::PodsStopping(_)
+            | Self::Fetches(_)
+            | Self::Fetching(..)
+            | Self::JobEnding(_)
+            | Self::EndsJob(_)
+            | Self::Fetched(..)
+            | Self::Failed(_)
+            | Self::GivenUp(_)
+            | Self::AnotherSeed(_)
+            | Self::Bootstraps(..)
+            | Self::Awaited(_)
+            | Self::Grants(_)
+            | Self::Starts(_)
+            | Self::Serves(_) => self.tell_stopped(out),
         }
     }
 }

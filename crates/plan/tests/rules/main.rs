@@ -26,6 +26,7 @@ mod mutants_claims;
 mod mutants_cures;
 mod mutants_hang;
 mod mutants_heal;
+mod mutants_in_place;
 mod mutants_space;
 mod properties;
 mod properties_change;

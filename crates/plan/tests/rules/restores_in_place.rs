@@ -57,8 +57,8 @@ fn seen() -> Seen {
 
 fn with(by: &str, stage: ReplaceStage, failure: Option<&str>) -> Seen {
     let mut seen = seen();
-    let state = seen.target.as_mut().unwrap().state.as_mut().unwrap();
-    state.replace = Some(ReplaceMemory {
+    let cluster = seen.target.as_mut().unwrap().state.as_mut().unwrap();
+    cluster.replace = Some(ReplaceMemory {
         by: by.to_owned(),
         name: "first".to_owned(),
         stage,
@@ -110,8 +110,8 @@ fn without_the_id_the_condition_has_it_and_the_command() {
 #[test]
 fn what_is_not_there_is_waited_for() {
     let mut seen = seen();
-    let state = seen.target.as_mut().unwrap().state.as_mut().unwrap();
-    state.cluster_id = None;
+    let cluster = seen.target.as_mut().unwrap().state.as_mut().unwrap();
+    cluster.cluster_id = None;
     says(
         &seen,
         RestorePhase::Running,
@@ -192,15 +192,15 @@ fn every_stage_says_how_far_it_is_and_what_comes_next() {
     );
     let mut seen = with(UID, ReplaceStage::Ended, None);
     says(&seen, running, Reason::Restoring, &["step 4 of 4"]);
-    let state = seen.target.as_mut().unwrap().state.as_mut().unwrap();
-    state.restored = Some(Restored {
+    let cluster = seen.target.as_mut().unwrap().state.as_mut().unwrap();
+    cluster.restored = Some(Restored {
         backup: "20261118-020000-abcd".to_owned(),
         revision: 7,
         time: Time(Timestamp::UNIX_EPOCH),
         bytes: 20,
         url: "s3://b/x".to_owned(),
     });
-    state.cluster_id = Some("beef".to_owned());
+    cluster.cluster_id = Some("beef".to_owned());
     says(
         &seen,
         RestorePhase::Completed,
@@ -222,8 +222,8 @@ fn what_ended_without_success_says_so_and_is_not_begun_again() {
         &["no such bucket", "create another one"],
     );
     let mut seen = with("another", ReplaceStage::Fetching, None);
-    let state = seen.target.as_mut().unwrap().state.as_mut().unwrap();
-    state.replace.as_mut().unwrap().ended.push(UID.to_owned());
+    let cluster = seen.target.as_mut().unwrap().state.as_mut().unwrap();
+    cluster.replace.as_mut().unwrap().ended.push(UID.to_owned());
     says(
         &seen,
         RestorePhase::Failed,
