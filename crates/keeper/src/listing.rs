@@ -53,34 +53,42 @@ pub(crate) async fn find(store: &Store, at: &Layout, id: Option<&str>) -> Result
     let names = store.list(&at.bases()).await?;
     let parse = |name: &String| layout::parse_manifest(name).map(|(r, id)| (r, id.to_owned()));
     let bases = names.iter().filter_map(|name| Some((parse(name)?, name)));
-    let mut bases: Vec<_> = bases.collect();
-    match id {
-        Some(id) => bases.retain(|(base, _)| base.1 == id),
-        None => {
-            let records = Records::list(store, at).await?;
-            let there = !bases.is_empty();
-            let mut good = Vec::new();
-            for base in bases {
-                let failed = records.is_damaged(store, at, &base.0.1).await?;
-                good.extend((!failed).then_some(base));
-            }
-            if there && good.is_empty() {
-                let bases = store.url(&at.bases());
-                let message =
-                    format!("no base in {bases} stood its trial: name the one that is meant");
-                return Err(Fault::new(Cause::Damaged, message));
-            }
-            let newest = good.iter().map(|(base, _)| base.0).max();
-            good.retain(|(base, _)| Some(base.0) == newest);
-            bases = good;
-        }
-    }
+    let bases = match id {
+        Some(id) => bases.filter(|(base, _)| base.1 == id).collect::<Vec<_>>(),
+        None => newest(store, at, bases.collect()).await?,
+    };
     let mut found: Vec<Manifest> = Vec::new();
     for (_, name) in bases {
         found.extend(read(store, at, name).await??);
     }
     Ok(found.into_iter().max_by_key(|manifest| manifest.time))
 }
+
+/// Those of the newest revision, of those that did not fail their trial. That none is left is an error.
+async fn newest<'a>(
+    store: &Store,
+    at: &Layout,
+    all: Vec<(Parsed, &'a String)>,
+) -> Result<Vec<(Parsed, &'a String)>> {
+    let records = Records::list(store, at).await?;
+    let there = !all.is_empty();
+    let mut good = Vec::new();
+    for base in all {
+        let failed = records.is_damaged(store, at, &base.0.1).await?;
+        good.extend((!failed).then_some(base));
+    }
+    if there && good.is_empty() {
+        let bases = store.url(&at.bases());
+        let message = format!("no base in {bases} stood its trial: name the one that is meant");
+        return Err(Fault::new(Cause::Damaged, message));
+    }
+    let newest = good.iter().map(|(base, _)| base.0).max();
+    good.retain(|(base, _)| Some(base.0) == newest);
+    Ok(good)
+}
+
+/// Revision and ID, as the name of a manifest has them.
+type Parsed = (i64, String);
 
 /// Whether there is a manifest of this ID, whatever is in it.
 pub(crate) async fn has(store: &Store, at: &Layout, id: &str) -> Result<bool> {

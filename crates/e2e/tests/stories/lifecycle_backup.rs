@@ -156,8 +156,9 @@ fn backups_go_to_a_bucket_and_as_many_stay_as_are_kept() -> Played {
             ensure!(told.etcd_version.as_deref() == Some("3.6.16"), "{told:?}");
             let path = told.storage_path.context("no storagePath")?;
             ensure!(path.starts_with("s3://backups/etcd-backups/"), "{path}");
+            // The newest verified one stays: it must not be an older one when the next is made.
+            verified(&stage).await?;
         }
-        verified(&stage).await?;
         // Its Jobs are gone, and the cluster tells of it.
         until("no Job is left", MINUTE, || async {
             Ok(stage.list::<Job>().await?.is_empty())

@@ -78,7 +78,7 @@ fn verify(verify: &Verification, zone: Option<&str>) -> Result<VerifyIntent, Str
         let Some(written) = quantity else {
             continue;
         };
-        if !written.value().is_some_and(|bytes| bytes > 0) {
+        if written.value().unwrap_or(0) == 0 {
             return Err(format!(
                 "spec.verify.{field} is {:?}: write a quantity such as 10Gi",
                 written.0

@@ -104,11 +104,11 @@ fn told_damage(seen: &Seen, status: &EtcdBackupStatus, memory: &BackupMemory) ->
 
 /// The same status with another memory, and with what the conditions say then.
 fn with(seen: &Seen, next: Next, memory: BackupMemory, event: Option<Happened>) -> Next {
+    let verdict = verdict(seen, &next.status, &memory);
     let status = EtcdBackupStatus {
-        memory: Some(memory.clone()),
+        memory: Some(memory),
         ..next.status
     };
-    let verdict = verdict(seen, &status, &memory);
     Next {
         status: said(seen, status, verdict),
         event,

@@ -335,7 +335,7 @@ impl World {
     pub(super) fn verified(&self) -> (&str, &str, &str) {
         let conditions = &self.status.conditions;
         let condition = conditions.iter().find(|it| it.type_ == "Verified");
-        let condition = condition.expect("the condition");
+        let condition = condition.unwrap();
         (&condition.status, &condition.reason, &condition.message)
     }
 
