@@ -1,5 +1,9 @@
 //! What users can write into a spec, and what others can write into annotations and URLs, is answered and never a panic.
 
+use api::v1alpha1::backup::EtcdBackupSpec;
+use api::v1alpha1::restore::{BackupLocation, EtcdRestoreSpec};
+use api::v1alpha1::role::{EtcdRoleSpec, Permission};
+use api::v1alpha1::user::EtcdUserSpec;
 use api::{ClusterIntent, EtcdClusterSpec, EtcdVersion, Lineage, Quantity, names};
 use hostile::{never_panics, never_panics_on_text};
 
@@ -18,6 +22,42 @@ fn specs() {
         let spec = serde_json::from_slice::<EtcdClusterSpec>(input).ok()?;
         let intent = ClusterIntent::parse(&spec).ok()?;
         Some(intent.image.reference(intent.version))
+    });
+}
+
+#[test]
+fn users_and_roles() {
+    let user = r#"{"clusterName":"db","userName":"report","roles":["reader","root"],"passwordSecret":"report-password"}"#;
+    let role = r#"{"clusterName":"db","roleName":"reader","permissions":[{"type":"Read","key":"/a"},{"type":"ReadWrite","prefix":"/b/"},{"type":"Write","range":{"from":"a","to":"b"}}]}"#;
+    assert!(serde_json::from_str::<EtcdUserSpec>(user).is_ok());
+    assert!(serde_json::from_str::<EtcdRoleSpec>(role).is_ok());
+    let samples = [
+        user,
+        role,
+        r#"{"clusterName":"db","roles":[],"certificate":true}"#,
+        r#"{"clusterName":"db","permissions":[{"type":"Read","prefix":""},{"type":"Read"},{"type":"Read","range":{"from":"z"}}]}"#,
+    ];
+    never_panics(&samples, |input| {
+        drop(serde_json::from_slice::<EtcdUserSpec>(input));
+        let role = serde_json::from_slice::<EtcdRoleSpec>(input).ok()?;
+        Some(role.permissions.iter().filter_map(Permission::keys).count())
+    });
+}
+
+#[test]
+fn backups_and_restores() {
+    let backup = r#"{"clusterName":"db","schedule":"*/5 * * * *","storageType":"S3","s3":{"bucket":"b"},"retentionPolicy":{"maxBackups":3,"keep":{"daily":7}}}"#;
+    let restore =
+        r#"{"backupName":"nightly","clusterName":"other","restoreType":"New","backup":"20260101"}"#;
+    let place = r#"{"storageType":"Azure","clusterName":"db","clusterID":"1f2e"}"#;
+    assert!(serde_json::from_str::<EtcdBackupSpec>(backup).is_ok());
+    assert!(serde_json::from_str::<EtcdRestoreSpec>(restore).is_ok());
+    assert!(serde_json::from_str::<BackupLocation>(place).is_ok());
+    never_panics(&[backup, restore, place], |input| {
+        drop(serde_json::from_slice::<EtcdBackupSpec>(input));
+        drop(serde_json::from_slice::<EtcdRestoreSpec>(input));
+        let from = serde_json::from_slice::<BackupLocation>(input).ok()?;
+        Some(from.as_backup())
     });
 }
 

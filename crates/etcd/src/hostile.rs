@@ -1,12 +1,12 @@
 //! What a member can answer, on either port, is understood or refused and never a panic.
 
-use hostile::{never_panics, never_panics_on_text};
+use hostile::{Probe, Silent, never_panics, never_panics_on_text};
 use prost::Message;
 
 use crate::auth::Permission;
 use crate::facts::{KeyValue, MemberInfo, MemberList, Status};
 use crate::proto::auth;
-use crate::{gate_report, metrics, proto};
+use crate::{Cause, Credentials, gate_report, metrics, proto};
 
 fn header() -> proto::ResponseHeader {
     proto::ResponseHeader {
@@ -110,4 +110,66 @@ fn answers_of_the_gate_and_of_the_metrics() {
         let report = gate_report::parse_report(text.as_bytes());
         (metrics::parse(text), report)
     });
+}
+
+#[test]
+fn refusals_of_etcd() {
+    let samples = [
+        "14 etcdserver: unhealthy cluster",
+        "9 etcdserver: can only promote a learner member which is in sync with leader",
+        "16 etcdserver: invalid auth token",
+        "3 etcdserver: authentication failed, invalid user ID or password",
+        "7 etcdserver: permission denied",
+        "2 tls: first record does not look like a TLS handshake",
+    ];
+    never_panics_on_text(&samples, |text| {
+        let (code, words) = text.split_once(' ').unwrap_or(("14", text));
+        let code = tonic::Code::from_i32(code.parse().unwrap_or(-1));
+        Cause::from_status(&tonic::Status::new(code, words)).to_string()
+    });
+}
+
+/// What is wrong with credentials is told without a piece of the key.
+#[test]
+fn credentials() {
+    let validity =
+        pki::Validity::starting(jiff::Timestamp::now(), jiff::SignedDuration::from_hours(1));
+    let authority = pki::Authority::new("c client", validity).unwrap();
+    let pair = authority.issue(&pki::Leaf {
+        common_name: "etcd-operator".to_owned(),
+        names: Vec::new(),
+        usages: vec![pki::Usage::Client],
+        validity,
+    });
+    let pair = pair.unwrap();
+    let (trust, key) = (authority.certificate(), pair.key.expose());
+    let canary = key
+        .lines()
+        .nth(1)
+        .and_then(|line| line.get(40..52))
+        .unwrap();
+    never_panics_on_text(&[trust, &pair.chain, key], |text| {
+        // Setting one up takes long, so each input is put in one place only.
+        let (trust, chain, key) = match text.len() % 4 {
+            0 => (text, pair.chain.as_str(), key),
+            1 => (trust, text, key),
+            2 => (trust, pair.chain.as_str(), text),
+            _more => (text, text, text),
+        };
+        let told = match Credentials::new(trust, chain, key) {
+            Ok(credentials) => format!("{credentials:?}"),
+            Err(error) => format!("{error} {error:?}"),
+        };
+        assert!(!told.contains(canary), "{told}");
+    });
+}
+
+#[test]
+fn what_holds_a_password_cannot_be_printed() {
+    for (what, prints) in [
+        ("PasswordRequest", <Probe<auth::PasswordRequest>>::PRINTS),
+        ("UserAddRequest", <Probe<auth::UserAddRequest>>::PRINTS),
+    ] {
+        assert!(!prints, "{what} has Debug");
+    }
 }

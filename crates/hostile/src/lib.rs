@@ -1,12 +1,21 @@
 //! Input that users or the network control, damaged in every way that is likely to hurt a reader: valid samples with bytes
 //! changed, cut out, doubled and moved, and with numbers and characters that are often forgotten. Ships nothing.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "how many inputs were tried is read by people"
+)]
+
+mod probe;
+
 use std::panic::AssertUnwindSafe;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
+
+pub use probe::{Probe, Silent};
 
 /// How many damaged inputs each reader gets. A run that sets `PROPTEST_CASES` (`cargo xtask test --deep`) gets ten times that
 /// number.
@@ -128,6 +137,7 @@ pub fn never_panics<T>(samples: &[impl AsRef<[u8]>], read: impl Fn(&[u8]) -> T) 
             .map_err(|_panic| TestCaseError::fail(String::from_utf8_lossy(&input).into_owned()))
     });
     assert!(outcome.is_ok(), "a reader panicked: {outcome:?}");
+    println!("{} damaged inputs", cases());
 }
 
 /// The same for a reader of text: what is no UTF-8 is replaced, as Kubernetes does.

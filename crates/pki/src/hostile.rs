@@ -1,6 +1,6 @@
 //! Certificates and keys that others wrote, damaged: each is an answer, and never a panic.
 
-use hostile::never_panics;
+use hostile::{Probe, Silent, never_panics};
 use jiff::{SignedDuration, Timestamp};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -57,8 +57,34 @@ fn texts() {
         let facts = Facts::of_first(&text);
         let taken = Authority::from_pem(&text, &damaged.key).is_some();
         let checks = [&damaged, &chain, &key].map(|pair| check(pair, &trust, &wanted(&names)));
-        (facts, taken, checks, check_trust(&text, now()))
+        let trusted = check_trust(&text, now());
+        // Wherever a key was put by mistake, what is said of it has no piece of it.
+        let told = format!("{checks:?} {trusted:?}");
+        let errors = checks.iter().filter_map(|check| check.as_ref().err());
+        let told = errors.fold(told, |told, error| format!("{told} {error}"));
+        assert!(!told.contains(canary(&pair.key)), "{told}");
+        (facts, taken)
     });
+}
+
+/// A piece of the middle of a key: the first and last lines are much the same in all keys.
+fn canary(key: &PrivateKey) -> &str {
+    key.expose()
+        .lines()
+        .nth(1)
+        .and_then(|line| line.get(40..52))
+        .unwrap()
+}
+
+#[test]
+fn what_holds_a_key_cannot_be_printed() {
+    for (what, prints) in [
+        ("PrivateKey", <Probe<PrivateKey>>::PRINTS),
+        ("Pair", <Probe<Pair>>::PRINTS),
+        ("Authority", <Probe<Authority>>::PRINTS),
+    ] {
+        assert!(!prints, "{what} has Debug");
+    }
 }
 
 /// Text that was damaged hardly ever is a certificate again, so the inside is damaged for itself.

@@ -10,6 +10,7 @@
 mod answers;
 mod auth;
 mod cluster;
+mod doors;
 mod locked;
 mod membership;
 mod process;
@@ -79,6 +80,7 @@ on_every_version!(
     auth::a_caller_without_a_name_is_told_so,
     auth::passwords_are_tried_and_changed,
     auth::members_change_while_callers_are_known_by_certificate,
+    doors::a_locked_member_lets_in_none_but_its_callers,
     locked::a_member_is_known_by_its_own_name,
     locked::a_member_that_does_not_accept_us_says_so,
     locked::a_leaf_that_is_exchanged_is_used_at_once,
