@@ -46,7 +46,7 @@ fn a_base_goes_to_s3_and_back() {
     let Some(server) = std::env::var_os("S3_SERVER") else {
         return skipped("S3_SERVER is not set");
     };
-    let Some(tools) = tools(crate::kit::VERSIONS[2]) else {
+    let Some(tools) = tools(VERSIONS[2]) else {
         return skipped("ETCD_BINARIES is not set");
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
