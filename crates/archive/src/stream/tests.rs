@@ -303,12 +303,11 @@ fn version_and_authentication_are_read_from_their_buckets_alone() {
         (b"3.6.0.0", b"", b"1", None, false),
     ];
     for (storage, cluster, auth, version, on) in cases {
-        let meta: [(&[u8], &[u8]); 2] = [(b"confState", b"{}"), (b"storageVersion", storage)];
-        let (auth, cluster) = (
-            [(b"authEnabled".as_slice(), auth)],
-            [(b"clusterVersion".as_slice(), cluster)],
-        );
         // What stands in another bucket, or where no bucket is, means nothing.
+        let [enabled, spoken, written] = said;
+        let meta = [enabled, spoken, (b"storageVersion", storage)];
+        let auth = [(b"authEnabled".as_slice(), auth), spoken, written];
+        let cluster = [enabled, (b"clusterVersion", cluster), written];
         let inline = leaf(
             2,
             0,
