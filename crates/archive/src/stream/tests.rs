@@ -287,13 +287,14 @@ fn facts(file: &[u8]) -> Facts {
 
 #[test]
 fn version_and_authentication_are_read_from_their_buckets_alone() {
+    type Case<'a> = (&'a [u8], &'a [u8], &'a [u8], Option<&'a str>, bool);
     let key = bucket(0, &leaf(0, 0, &[(0, &row(3), b"v")]));
     let said: [(&[u8], &[u8]); 3] = [
         (b"authEnabled", &[1]),
         (b"clusterVersion", b"3.9.0"),
         (b"storageVersion", b"3.9.0"),
     ];
-    let cases: [(&[u8], &[u8], &[u8], Option<&str>, bool); 6] = [
+    let cases: [Case<'_>; 6] = [
         (b"3.6.0", b"3.6.0", &[1], Some("3.6.0"), true),
         (b"3.7.0", b"3.6.0", &[0], Some("3.7.0"), false),
         (b"", b"3.5.0", &[2], Some("3.5.0"), false),
@@ -302,12 +303,11 @@ fn version_and_authentication_are_read_from_their_buckets_alone() {
         (b"3.6.0.0", b"", b"1", None, false),
     ];
     for (storage, cluster, auth, version, on) in cases {
-        let meta: [(&[u8], &[u8]); 2] = [(b"confState", b"{}"), (b"storageVersion", storage)];
-        let (auth, cluster) = (
-            [(b"authEnabled".as_slice(), auth)],
-            [(b"clusterVersion".as_slice(), cluster)],
-        );
         // What stands in another bucket, or where no bucket is, means nothing.
+        let [enabled, spoken, written] = said;
+        let meta = [enabled, spoken, (b"storageVersion", storage)];
+        let auth = [(b"authEnabled".as_slice(), auth), spoken, written];
+        let cluster = [enabled, (b"clusterVersion", cluster), written];
         let inline = leaf(
             2,
             0,

@@ -258,16 +258,14 @@ impl Tree {
         };
         let mut told = Told::default();
         for of in Of::ALL {
-            told = match root.iter().find_map(|leaf| leaf.buckets.get(&of)) {
-                Some(page) => {
-                    let leaves = self.leaves(*page)?;
-                    let all = leaves.iter().map(|leaf| leaf.told.only(of));
-                    all.fold(told, Told::and)
-                }
-                None => {
-                    let all = root.iter().map(|leaf| leaf.within.only(of));
-                    all.fold(told, Told::and)
-                }
+            let page = root.iter().find_map(|leaf| leaf.buckets.get(&of));
+            told = if let Some(page) = page {
+                let leaves = self.leaves(*page)?;
+                let all = leaves.iter().map(|leaf| leaf.told.only(of));
+                all.fold(told, Told::and)
+            } else {
+                let all = root.iter().map(|leaf| leaf.within.only(of));
+                all.fold(told, Told::and)
             };
         }
         // An etcd without any key is at revision 1. Where a compaction removed the newest rows, which were deletions, etcd
