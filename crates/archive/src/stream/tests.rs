@@ -178,6 +178,17 @@ fn the_last_key_of_large_values_lies_on_a_later_page() {
 }
 
 #[test]
+fn the_last_key_may_begin_at_the_end_of_the_first_page() {
+    for before in 0..=8 {
+        let value = vec![7; SIZE - 16 - 2 * 16 - 17 - before];
+        let page = leaf(3, 1, &[(0, &row(1), &value), (0, &row(4711), b"v")]);
+        let root = leaf(2, 0, &[(1, b"key", &bucket(3, &[]))]);
+        let file = snapshot(2, &[root, page]);
+        assert_eq!(read(&file, 777), Ok((4711, 0)), "{before}");
+    }
+}
+
+#[test]
 fn buckets_may_be_on_several_leaves() {
     let filler = bucket(0, &leaf(0, 0, &[(0, b"x", &[1; 900])]));
     let meta = leaf(

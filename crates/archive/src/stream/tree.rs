@@ -38,6 +38,12 @@ struct Partial {
     missing: u32,
 }
 
+impl Partial {
+    fn append(value: u64, byte: u8) -> u64 {
+        (value << 8) | u64::from(byte)
+    }
+}
+
 /// A page that could be of the root, or of a bucket in which etcd speaks of itself.
 #[derive(Default)]
 struct Odd {
@@ -142,24 +148,31 @@ impl Tree {
                 ROW.contains(&last.key_size).then_some(())?;
                 match revision_at(bytes, last.key_at) {
                     Some(revision) => (revision < EMPTY).then_some(revision),
-                    None => self.await_key(number, last.key_at, page.overflow),
+                    None => self.await_key(number, last.key_at, page.overflow, bytes),
                 }
             }
         }
     }
 
-    /// The last key of a leaf of large values lies on a later page.
-    fn await_key(&mut self, number: u64, key_at: usize, overflow: u32) -> Option<u64> {
+    /// The last key of a leaf of large values lies on a later page, or begins on this one and goes on there.
+    fn await_key(
+        &mut self,
+        number: u64,
+        key_at: usize,
+        overflow: u32,
+        bytes: &[u8],
+    ) -> Option<u64> {
+        let here = bytes.get(key_at..).unwrap_or_default();
+        let begun = Partial {
+            value: here.iter().copied().fold(0, Partial::append),
+            missing: 8_u32.checked_sub(u32::try_from(here.len()).ok()?)?,
+        };
         let size = u64::try_from(self.size).ok()?;
         let key_at = u64::try_from(key_at).ok()?;
         let end = size.checked_mul(u64::from(overflow).checked_add(1)?)?;
         if key_at < end {
-            let at = number.checked_mul(size)?.checked_add(key_at)?;
-            let nothing = Partial {
-                value: 0,
-                missing: 8,
-            };
-            self.awaited.insert((at, number), nothing);
+            let at = number.checked_mul(size)?.checked_add(key_at.max(size))?;
+            self.awaited.insert((at, number), begun);
         }
         None
     }
@@ -176,7 +189,7 @@ impl Tree {
                 if partial.missing == 0 {
                     break;
                 }
-                partial.value = (partial.value << 8) | u64::from(*byte);
+                partial.value = Partial::append(partial.value, *byte);
                 partial.missing -= 1;
             }
             if partial.missing > 0 {
