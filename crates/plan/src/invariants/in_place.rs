@@ -8,7 +8,7 @@ use gate::{Report, State};
 use super::proof::founded;
 use super::{Violation, ensure, facts};
 use crate::decision::Fetch;
-use crate::observed::{Latched, Observed, Pod, Process, parse_id};
+use crate::observed::{Latched, Observed, Pod, Process, Wanted, parse_id};
 
 /// How far it goes with a record, and whether it begins or ends a recovery by itself, which is judged here then.
 pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<bool, Violation> {
@@ -213,8 +213,12 @@ pub(super) fn check_fetch(observed: &Observed, fetch: &Fetch) -> Result<(), Viol
         && seed.member == observed.member_name(fetch.ordinal)
         && seed.fetched.is_none();
     ensure(recorded, Violation::NotAskedFor)?;
+    let id = match &fetch.wish.wanted {
+        Wanted::Backup { id, .. } => id.as_ref(),
+        Wanted::File { key, .. } => Some(key),
+    };
     let read = replace.checked.as_ref();
-    let read = read.is_some_and(|it| fetch.wish.id() == Some(&it.restored.backup));
+    let read = read.is_some_and(|it| id == Some(&it.restored.backup));
     ensure(read, Violation::Restore)?;
     let claim = observed.claims.get(&fetch.ordinal);
     let claim = claim.ok_or(Violation::Unknown)?;
