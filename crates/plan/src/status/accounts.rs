@@ -122,34 +122,44 @@ fn failure(
         .map(|words| (false, Reason::StepFailed, words.clone()))
 }
 
-fn of_user(observed: &Observed, wish: &UserWish, accounts: &Accounts) -> Verdict {
-    let pending = |why: String| (false, Reason::ConfiguringAuth, why);
-    let problem = |why: String| (false, Reason::AuthProblem, why);
-    match &wish.login {
-        Login::Password { secret, seen: None } => {
-            return problem(format!(
-                "there is no Secret {secret}: create it with the password under the key password"
-            ));
-        }
+fn pending(why: String) -> Verdict {
+    (false, Reason::ConfiguringAuth, why)
+}
+
+fn problem(why: String) -> Verdict {
+    (false, Reason::AuthProblem, why)
+}
+
+/// What is to be said of its password or certificate; `None` where that is as it should be.
+fn of_login(observed: &Observed, wish: &UserWish) -> Option<Verdict> {
+    let why = match &wish.login {
+        Login::Password { secret, seen: None } => problem(format!(
+            "there is no Secret {secret}: create it with the password under the key password"
+        )),
         Login::Password { seen, .. } if *seen != wish.applied => {
-            return pending("the password is being set".to_owned());
+            pending("the password is being set".to_owned())
         }
         Login::Certificate {
             issued: Issued::Foreign,
             ..
-        } => {
-            return problem("a Secret with the name that the certificate needs has another owner: delete or rename it".to_owned());
-        }
+        } => problem("a Secret with the name that the certificate needs has another owner: delete or rename it".to_owned()),
         Login::Certificate { issued, .. } if issued.record().is_none() => {
-            return pending("the certificate is being issued".to_owned());
+            pending("the certificate is being issued".to_owned())
         }
         Login::Certificate { issued, .. } if is_revoked(observed, issued) => {
             let secret = names::user_secret(&observed.cluster.name, &wish.object);
-            return problem(format!(
+            problem(format!(
                 "the certificate in the Secret {secret} is of an authority that was revoked: members reject it until it is issued again"
-            ));
+            ))
         }
-        Login::Password { .. } | Login::Certificate { .. } => {}
+        Login::Password { .. } | Login::Certificate { .. } => return None,
+    };
+    Some(why)
+}
+
+fn of_user(observed: &Observed, wish: &UserWish, accounts: &Accounts) -> Verdict {
+    if let Some(verdict) = of_login(observed, wish) {
+        return verdict;
     }
     let Some(has) = accounts.users.get(&wish.user) else {
         return pending("the user is being added".to_owned());

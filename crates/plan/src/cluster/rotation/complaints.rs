@@ -19,22 +19,15 @@ pub(crate) fn complaints(observed: &Observed, decision: &Decision) -> Vec<(Reaso
 /// Members that have yet to be restarted, and are not.
 fn held_up(observed: &Observed, decision: &Decision) -> Option<String> {
     let members = observed.certificates.members.record()?;
-    let all = observed
-        .pods
-        .values()
-        .filter(|pod| !pod.transport.is_plain());
-    let (mut late, mut count) = (Vec::new(), 0);
-    for pod in all {
-        count += 1;
-        if pod.trust < members.generation() {
-            late.push(pod);
-        }
-    }
+    let pods = observed.pods.values();
+    let all: Vec<_> = pods.filter(|pod| !pod.transport.is_plain()).collect();
+    let read = all.iter().filter(|pod| pod.trust >= members.generation());
+    let (done, count) = (read.count(), all.len());
     let halted = decision.reason() == Reason::RolloutHalted;
     let halted = halted || rollout::complaint(observed).is_some();
     let paused = decision.reason() == Reason::Paused;
     let revoking = observed.is_revoking();
-    if late.is_empty() || !(halted || (paused && revoking)) {
+    if done == count || !(halted || (paused && revoking)) {
         return None;
     }
     let (by, remedy) = if paused {
@@ -45,7 +38,6 @@ fn held_up(observed: &Observed, decision: &Decision) -> Option<String> {
             "correct or revert the change that halts it",
         )
     };
-    let done = count - late.len();
     let what = if revoking && observed.has_switched() {
         "is revoked"
     } else {
