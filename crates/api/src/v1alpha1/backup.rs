@@ -79,7 +79,7 @@ pub struct EtcdBackupSpec {
     /// has `security.auth.enabled`, because etcd gives a snapshot only to root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_user: Option<String>,
-    /// Namespaces whose EtcdRestores and EtcdClusters may use this object to find its backups. They bring credentials of their
+    /// Namespaces in which an EtcdRestore or EtcdCluster may use this object to find its backups. They bring credentials of their
     /// own; no Secret of this namespace is read for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_namespaces: Vec<String>,
