@@ -109,13 +109,15 @@ async fn requests(
         }
     };
     let is_it = |it: &DeserializeGuard<EtcdRestore>| it.meta().uid.as_ref() == Some(&replace.by);
-    match found.items.into_iter().find(is_it).map(|it| it.0) {
-        None => (requests, false),
-        Some(Ok(restore)) => {
+    let Some(found) = found.items.into_iter().find(is_it) else {
+        return (requests, false);
+    };
+    match found.0 {
+        Ok(restore) => {
             requests.extend(request(&restore, ctx).await);
             (requests, false)
         }
-        Some(Err(invalid)) => {
+        Err(invalid) => {
             tracing::warn!(name = replace.name, error = %invalid.error, "an EtcdRestore cannot be read: correct its spec");
             (requests, true)
         }

@@ -2,10 +2,6 @@ use api::v1alpha1::backup::{Azure, Gcs, Local, S3};
 
 use super::*;
 
-fn text(text: &str) -> Option<String> {
-    Some(text.to_owned())
-}
-
 /// All blocks at once, with Secrets of that namespace.
 fn backup(kind: StorageType) -> EtcdBackup {
     let spec = EtcdBackupSpec {
@@ -13,21 +9,21 @@ fn backup(kind: StorageType) -> EtcdBackup {
         storage_type: kind,
         s3: Some(S3 {
             bucket: "b".to_owned(),
-            access_key_secret: text("theirs"),
-            secret_key_secret: text("theirs"),
-            ca_secret: text("theirs-ca"),
+            access_key_secret: Some("theirs".to_owned()),
+            secret_key_secret: Some("theirs".to_owned()),
+            ca_secret: Some("theirs-ca".to_owned()),
             ..S3::default()
         }),
         gcs: Some(Gcs {
-            credentials_secret: text("theirs"),
+            credentials_secret: Some("theirs".to_owned()),
             ..Gcs::default()
         }),
         azure: Some(Azure {
-            credentials_secret: text("theirs"),
+            credentials_secret: Some("theirs".to_owned()),
             ..Azure::default()
         }),
         local: Some(Local::default()),
-        service_account_name: text("theirs"),
+        service_account_name: Some("theirs".to_owned()),
         allowed_namespaces: vec!["staging".to_owned()],
         ..EtcdBackupSpec::default()
     };
@@ -36,8 +32,8 @@ fn backup(kind: StorageType) -> EtcdBackup {
 
 fn from(secret: Option<&str>, account: Option<&str>) -> RestoreFrom {
     RestoreFrom {
-        backup_name: text("nightly"),
-        backup_namespace: text("shop"),
+        backup_name: Some("nightly".to_owned()),
+        backup_namespace: Some("shop".to_owned()),
         credentials_secret: secret.map(str::to_owned),
         service_account_name: account.map(str::to_owned),
         ..RestoreFrom::default()
