@@ -117,8 +117,8 @@ impl World {
         let asked = self.asked_transport();
         let mut pods = self.pods.values();
         let switched = pods.all(|pod| pod.template.transport == asked);
-        let alive = self.clusters.values().filter(|cluster| !cluster.given_up);
-        let enabled = alive.map(|cluster| cluster.accounts.enabled).any(|on| on);
+        let mut alive = self.clusters.values().filter(|cluster| !cluster.given_up);
+        let enabled = alive.any(|cluster| cluster.accounts.enabled);
         let auth = self.object.auth.is_none_or(|asked| asked == enabled);
         let ours = self.certificates.authority.as_ref();
         let ours = ours.filter(|_| self.object.rotate.is_some());
