@@ -99,7 +99,7 @@ fn lists_the_goal_only(observed: &Observed) -> Option<Step> {
     list.members.iter().find_map(|member| {
         let ordinal = observed.ordinal_of(member)?;
         let goal = vec![api::names::peer_url(to, "db", "ns", ordinal)];
-        (member.peer_urls != goal).then(|| Step::UpdatePeer {
+        (member.peer_urls != goal).then_some(Step::UpdatePeer {
             id: member.id,
             ordinal,
             peer_urls: goal,
