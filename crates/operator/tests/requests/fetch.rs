@@ -42,14 +42,18 @@ fn waiting() -> Observed {
     observed
 }
 
-fn fetch() -> Step {
-    Step::Fetch(Box::new(Fetch {
+fn brings() -> Fetch {
+    Fetch {
         ordinal: 0,
         claim_uid: "claim-1".into(),
         attempt: 0,
         wish: wish(),
         check: false,
-    }))
+    }
+}
+
+fn fetch() -> Step {
+    Step::Fetch(Box::new(brings()))
 }
 
 fn unchanged() -> (u16, Value) {
@@ -136,13 +140,10 @@ fn named() -> Observed {
 }
 
 fn check() -> Step {
-    let Step::Fetch(fetch) = fetch() else {
-        panic!("a fetch");
-    };
     Step::Fetch(Box::new(Fetch {
         claim_uid: "restore-1".into(),
         check: true,
-        ..*fetch
+        ..brings()
     }))
 }
 

@@ -74,15 +74,14 @@ pub(super) fn measure(layout: &Layout, options: &Options) -> Result<()> {
         "aim",
         "verdict",
     ]);
-    let keeper = match &options.keeper {
-        Some(keeper) => keeper.clone(),
-        None => {
-            let archive = build_image(layout, Profile::Release)?.archive;
-            let bytes = std::fs::metadata(&archive)?.len();
-            let size = f64::from(u32::try_from(bytes / 1000)?) / 1000.0;
-            row(&mut table, "image, as an archive, MB", size, None, IMAGE);
-            binary("etcd-keeper")?
-        }
+    let keeper = if let Some(keeper) = &options.keeper {
+        keeper.clone()
+    } else {
+        let archive = build_image(layout, Profile::Release)?.archive;
+        let bytes = std::fs::metadata(&archive)?.len();
+        let size = f64::from(u32::try_from(bytes / 1000)?) / 1000.0;
+        row(&mut table, "image, as an archive, MB", size, None, IMAGE);
+        binary("etcd-keeper")?
     };
     let house = House::new(layout, options, keeper)?;
     if options.only.contains(&Row::Run) {

@@ -304,19 +304,11 @@ impl Etcd {
         let writes = u64::from(mebibytes) * (1 << 20) / u64::try_from(VALUE)?;
         let runtime = runtime()?;
         runtime.block_on(async {
-            let mut writers = tokio::task::JoinSet::new();
-            for writer in 0..WRITERS {
-                let member = self.member();
-                let first = u64::try_from(writer)?;
-                writers.spawn(async move {
-                    for number in (first..writes).step_by(WRITERS) {
-                        let key = format!("/bench/{number:08}");
-                        member.put(key.as_bytes(), &noise(number)).await?;
-                    }
-                    Ok::<(), etcd::Error>(())
-                });
+            let mut clients = tokio::task::JoinSet::new();
+            for first in 0..u64::try_from(WRITERS)? {
+                clients.spawn(put_each(self.member(), (first..writes).step_by(WRITERS)));
             }
-            while let Some(written) = writers.join_next().await {
+            while let Some(written) = clients.join_next().await {
                 written??;
             }
             Ok(())
@@ -336,4 +328,15 @@ fn noise(seed: u64) -> Vec<u8> {
         digits.get(at).copied().unwrap_or(b'0')
     };
     (0..VALUE).map(digit).collect()
+}
+
+async fn put_each(
+    member: etcd::Member,
+    numbers: impl Iterator<Item = u64>,
+) -> Result<(), etcd::Error> {
+    for number in numbers {
+        let key = format!("/bench/{number:08}");
+        member.put(key.as_bytes(), &noise(number)).await?;
+    }
+    Ok(())
 }
