@@ -229,7 +229,7 @@ pub struct EtcdRestoreStatus {
     /// Bytes of the snapshot that it began with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_size: Option<i64>,
-    /// ID of the backup.
+    /// ID of the backup; the key of a file that something else made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
     /// Revision of etcd that the backup holds.
@@ -268,7 +268,7 @@ pub struct Restored {
     pub backup: String,
     /// Revision of etcd that it holds.
     pub revision: i64,
-    /// When it was complete.
+    /// When it was complete; when a file that something else made was last written.
     pub time: Time,
     /// Bytes of its snapshot.
     pub bytes: i64,

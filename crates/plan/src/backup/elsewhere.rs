@@ -72,6 +72,16 @@ pub(crate) fn location(
                 .to_owned(),
         );
     }
+    if other
+        && spec
+            .s3
+            .as_ref()
+            .is_some_and(|s3| s3.allow_http == Some(true))
+    {
+        return Err(format!(
+            "the store of that EtcdBackup has allowHTTP, so that the credentials of this namespace would be sent without encryption because an object of namespace {there} says so: write source instead of backupName"
+        ));
+    }
     let private = spec.s3.as_ref().is_some_and(|s3| s3.ca_secret.is_some());
     if other && private && secret.is_none() {
         return Err(

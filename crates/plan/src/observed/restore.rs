@@ -219,7 +219,7 @@ impl RestoreWish {
     }
 }
 
-/// The cluster ID in the address of a base: …/<cluster ID>/base/<file>.
+/// The cluster ID in the address of a base: `…/CLUSTER-ID/base/FILE`.
 fn timeline_of(url: &str) -> Option<&str> {
     let cluster_id = url.rsplit('/').nth(2)?;
     layout::is_cluster_id(cluster_id).then_some(cluster_id)

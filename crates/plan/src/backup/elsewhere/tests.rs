@@ -124,3 +124,14 @@ fn in_its_own_namespace_an_object_brings_its_own_credentials_unless_others_are_n
         Some("theirs")
     );
 }
+
+#[test]
+fn an_object_of_another_namespace_cannot_have_credentials_sent_in_clear() {
+    let mut backup = backup(StorageType::S3);
+    let wish = from(Some("ours"), None);
+    assert!(location(&wish, "shop", "staging", &backup).is_ok());
+    backup.spec.s3.as_mut().unwrap().allow_http = Some(true);
+    let why = location(&wish, "shop", "staging", &backup).unwrap_err();
+    assert!(why.contains("allowHTTP"), "{why}");
+    assert!(location(&wish, "shop", "shop", &backup).is_ok());
+}
