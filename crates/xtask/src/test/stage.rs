@@ -55,6 +55,9 @@ pub(super) enum Stage {
 /// Test binaries that do more when they are given real etcds.
 const REAL_ETCD: &str = "--workspace --test real --test gate";
 
+/// How many of their tests run side by side. They mostly wait for elections.
+const ETCDS_AT_ONCE: u8 = 4;
+
 /// What keeps a processor busy for minutes and needs nothing else.
 const RULES: &str = "rules";
 
@@ -235,7 +238,11 @@ impl Stage {
             Self::Etcd => {
                 let binaries = ("ETCD_BINARIES", etcd_binaries(layout)?.into_os_string());
                 let store = layout.bin("versitygw", VERSITYGW).into_os_string();
-                bench.cargo_test(REAL_ETCD, "", &[binaries, ("S3_SERVER", store)])
+                bench.cargo_test(
+                    REAL_ETCD,
+                    &format!("--test-threads={ETCDS_AT_ONCE}"),
+                    &[binaries, ("S3_SERVER", store)],
+                )
             }
             Self::Generate => generate(layout, true),
             Self::Up => cluster::ensure_fresh(layout),
