@@ -2,7 +2,7 @@
 //! is damaged is named, and never used or deleted. A base that failed its last trial is not the newest of anything.
 
 use archive::layout::{self, Layout};
-use archive::manifest::Manifest;
+use archive::manifest::{BadRecord, Manifest};
 use archive::work::{Cause, Listed};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
@@ -104,6 +104,10 @@ async fn read(store: &Store, at: &Layout, name: &str) -> Result<Result<Option<Ma
         return Ok(Ok(None));
     };
     Ok(Manifest::open(name, &text).map(Some).map_err(|reason| {
+        // A newer keeper can read it: that is said, and nothing is recorded of the backup.
+        if let BadRecord::Newer(_) = reason {
+            return Fault::new(Cause::Request, format!("{}: {reason}", store.url(&whole)));
+        }
         let message = format!("{} is damaged: {reason}", store.url(&whole));
         Fault::new(Cause::Damaged, message)
     }))

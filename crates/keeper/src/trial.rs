@@ -174,17 +174,23 @@ impl Trial {
 
 /// Whose fault it is that a tool ended.
 fn blame(status: ExitStatus, words: &str) -> Cause {
-    const ELSEWHERE: [&str; 6] = [
+    const ELSEWHERE: [&str; 10] = [
         "no space left on device",
         "disk quota exceeded",
         "cannot allocate memory",
         "out of memory",
         "permission denied",
         "address already in use",
+        "input/output error",
+        "read-only file system",
+        "resource temporarily unavailable",
+        "failed to create new os thread",
     ];
     let words = words.to_lowercase();
     let elsewhere = ELSEWHERE.iter().any(|known| words.contains(known));
-    if status.signal().is_some() || elsewhere {
+    // A shell, or what starts a wrapper, ends so where the tool cannot be started.
+    let unstarted = matches!(status.code(), Some(126 | 127));
+    if status.signal().is_some() || unstarted || elsewhere {
         Cause::Request
     } else {
         Cause::Damaged

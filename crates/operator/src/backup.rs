@@ -173,6 +173,7 @@ async fn observe(backup: &EtcdBackup, ctx: &Backups) -> Result<Seen, Error> {
         trial,
         cluster,
         has_place: ctx.places.has_one(&ctx.jobs),
+        has_place_to_spare: ctx.places.has_one_to_spare(&ctx.jobs),
         namespace,
         name,
         uid,

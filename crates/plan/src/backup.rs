@@ -56,6 +56,8 @@ pub struct Seen {
     pub cluster: Option<Cluster>,
     /// This operator may begin another Job.
     pub has_place: bool,
+    /// The same for a verification, which leaves places to backups.
+    pub has_place_to_spare: bool,
 }
 
 /// A Job of an EtcdBackup.
@@ -283,7 +285,8 @@ fn without_job(seen: &Seen, memory: BackupMemory) -> Next {
         Err(why) => return tell::waits(seen, memory, &why, SOON),
     };
     if !seen.has_place {
-        let why = "as many other backups are being made as this operator makes at once";
+        let why =
+            "as many other Jobs of backups run as this operator runs at once (--backups-at-once)";
         return tell::waits(seen, memory, why, SOON);
     }
     let recorded = memory.run.as_ref() == Some(&run);

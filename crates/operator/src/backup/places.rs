@@ -33,15 +33,20 @@ impl Places {
         }
     }
 
-    /// One is free.
+    /// One is free for a backup.
     pub fn has_one(&self, jobs: &Store<Job>) -> bool {
-        self.is_free(jobs, &mut self.lock())
+        self.is_free(jobs, &mut self.lock(), 0)
+    }
+
+    /// One is free for a verification, which leaves half of them to backups: a trial may hang for hours.
+    pub fn has_one_to_spare(&self, jobs: &Store<Job>) -> bool {
+        self.is_free(jobs, &mut self.lock(), self.at_once / 2)
     }
 
     /// A Job is about to be created, if one is still free.
     pub fn take(&self, jobs: &Store<Job>, namespace: &str, name: &str) -> bool {
         let mut begun = self.lock();
-        let free = self.is_free(jobs, &mut begun);
+        let free = self.is_free(jobs, &mut begun, 0);
         if free {
             let job = (namespace.to_owned(), name.to_owned());
             begun.insert(job, Instant::now());
@@ -49,7 +54,7 @@ impl Places {
         free
     }
 
-    fn is_free(&self, jobs: &Store<Job>, begun: &mut Begun) -> bool {
+    fn is_free(&self, jobs: &Store<Job>, begun: &mut Begun, spared: usize) -> bool {
         let known: Vec<(String, String, bool)> = jobs
             .state()
             .iter()
@@ -64,7 +69,8 @@ impl Places {
             let heard = known.any(|it| it.0 == *namespace && it.1 == *name);
             !heard && since.elapsed() < HEARD
         });
-        active.saturating_add(begun.len()) < self.at_once
+        let taken = active.saturating_add(begun.len()).saturating_add(spared);
+        taken < self.at_once
     }
 
     /// It was not.

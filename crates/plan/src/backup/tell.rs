@@ -113,7 +113,8 @@ pub(super) fn made(seen: &Seen, memory: BackupMemory, made: &Made) -> Next {
     let url = address(seen, &base.url);
     let known = seen.status.completion_time.as_ref();
     // A value of the annotation that was used before finds the backup that was made then.
-    let is_newest = known.is_none_or(|known| known.0 <= base.time);
+    // One that a clock which was ahead has dated holds up no later one.
+    let is_newest = known.is_none_or(|known| known.0 <= base.time || known.0 > seen.now);
     let newest = NewestBackup {
         id: base.id.clone(),
         // …/<cluster ID>/base/<file>

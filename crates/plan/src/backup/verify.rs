@@ -240,8 +240,8 @@ fn without_trial(seen: &Seen, next: Next, memory: BackupMemory) -> Next {
             format!("EtcdCluster {name}, whose image of etcd it needs, is not there or not valid");
         return tell::waits(seen, next, &why);
     };
-    if !seen.has_place {
-        let why = "as many other Jobs of backups run as this operator runs at once";
+    if !seen.has_place_to_spare {
+        let why = "as many other Jobs of backups run as leave room for backups that are due (--backups-at-once)";
         return tell::waits(seen, next, why);
     }
     let recorded = memory.verify.as_ref() == Some(&run);

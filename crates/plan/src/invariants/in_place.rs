@@ -80,8 +80,9 @@ fn check_stage(
             ensure(!still, Violation::LastCopy)?;
         }
         (ReplaceStage::Bootstrapping, ReplaceStage::Ended) if new.recovery.is_none() => {
+            // What it began with may be what it had begun with before.
             let began =
-                old.restore != new.restore && new.restore.as_deref() == before.seed.as_ref();
+                old.cluster_id != new.cluster_id && new.restore.as_deref() == before.seed.as_ref();
             ensure(began && now.failure.is_none(), Violation::Restore)?;
             ensure(now.ended.contains(&now.by), Violation::SecondBootstrap)?;
         }

@@ -1,5 +1,6 @@
 //! The backup that a cluster is to begin with: what the spec asks for, and the Job that brings it.
 
+use api::Reason;
 use api::v1alpha1::backup::{EtcdBackup, EtcdBackupSpec};
 use api::v1alpha1::memory::{ReplaceMemory, ReplaceStage, RestoreMemory};
 use api::v1alpha1::restore::{
@@ -7,6 +8,7 @@ use api::v1alpha1::restore::{
 };
 use archive::layout;
 use archive::work::{Fetch, Import, Place, Request, SCRATCH, Store, Task};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Claim, Latched, Observed};
 pub use crate::backup::JobState;
@@ -94,11 +96,16 @@ pub struct FetchJob {
 }
 
 impl ReplaceRequest {
-    /// Whether this EtcdRestore asks for one: it does not where it replaces nothing, has ended, or is being deleted.
+    /// Whether this EtcdRestore asks for one: it does not where it replaces nothing, has ended, or is being deleted. That it ended
+    /// in failure is remembered by the cluster, too; but one that is created again from kept claims has the ID of then.
     pub fn is_one(restore: &EtcdRestore) -> bool {
         let status = restore.status.as_ref();
-        let completed = status.is_some_and(|it| it.phase == Some(RestorePhase::Completed));
-        let over = completed || restore.metadata.deletion_timestamp.is_some();
+        let ended = status.is_some_and(|it| match it.phase {
+            Some(RestorePhase::Completed) => true,
+            Some(RestorePhase::Failed) => !it.conditions.iter().any(is_correctable),
+            Some(RestorePhase::Running) | None => false,
+        });
+        let over = ended || restore.metadata.deletion_timestamp.is_some();
         !over && restore.spec.restore_type == Some(RestoreType::Replace)
     }
 
@@ -217,6 +224,11 @@ impl RestoreWish {
             ..self
         }
     }
+}
+
+/// What it says can be corrected, and is then carried out.
+fn is_correctable(condition: &Condition) -> bool {
+    condition.reason == Reason::RestoreInvalid.to_string()
 }
 
 /// The cluster ID in the address of a base: `…/CLUSTER-ID/base/FILE`.

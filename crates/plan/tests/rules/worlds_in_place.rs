@@ -93,6 +93,19 @@ fn until(run: &mut Run<'_>, far: ReplaceStage) {
 }
 
 #[test]
+fn the_backup_with_which_it_began_takes_the_place_of_what_came_after() {
+    for seed in seeds(5) {
+        let what = format!("seed {seed}");
+        let mut run = asked(3, 6, seed);
+        settle(&mut run, &what);
+        run.world.ask_to_replace(ID);
+        settle(&mut run, &what);
+        replaced(&run, &what);
+        assert_eq!(run.world.clusters.len(), 3, "{what}");
+    }
+}
+
+#[test]
 fn a_backup_takes_the_place_of_the_data() {
     for seed in seeds(5) {
         for (size, minor) in [(1, 5), (3, 6), (5, 7)] {

@@ -68,13 +68,13 @@ async fn begin(
         (_, Some(_)) => return Err(changed()),
     };
     let shown = issued.members.record().map(|it| it.authorities.clone());
-    let before = issued
-        .authority
-        .record()
-        .and_then(|it| it.rotation.as_ref());
+    let record = issued.authority.record();
+    let before = record.and_then(|it| it.rotation.as_ref());
     let before = before.and_then(|it| it.asked.as_ref());
     let asked = subjects.tls.rotate.clone();
-    let revokes = asked.as_deref().is_some_and(asks_to_revoke) && asked.as_ref() != before;
+    // Where the authority was lost, so was what it had been asked: an annotation that still stands there revokes nothing.
+    let is_new = record.is_some() && asked.as_ref() != before;
+    let revokes = is_new && asked.as_deref().is_some_and(asks_to_revoke);
     let taken_back = shown.as_ref() == Some(&keyring.newest.identity());
     let rotation = Rotation {
         pending: !taken_back || keyring.previous.is_some(),

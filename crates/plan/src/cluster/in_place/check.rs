@@ -1,7 +1,7 @@
 //! Before anything is touched: the backup is read once, and what could not work is told while the cluster serves on.
 
-use api::EtcdVersion;
 use api::v1alpha1::memory::{FetchedMemory, ReplaceMemory, ReplaceStage, RestoreMemory};
+use api::{EtcdVersion, Plane};
 
 use super::job::{Said, end, said};
 use super::{Asked, after_failure, asked, called_off, needed, record, usable};
@@ -160,7 +160,9 @@ fn unusable(observed: &Observed, checked: &FetchedMemory) -> Option<Blocked> {
     if let Some(wrote) = wrote.filter(|wrote| wrote.minor > asked.minor) {
         return Some(Blocked::Newer { wrote, asked });
     }
-    if checked.auth == Some(true) && intent.auth != Some(true) {
+    // Users of the backup count from the first moment, and the operator is known by its certificate only.
+    let is_known = intent.auth == Some(true) && observed.runs().client == Plane::Tls;
+    if checked.auth == Some(true) && !is_known {
         return Some(Blocked::NeedsAuth(checked.restored.backup.clone()));
     }
     let needs = needed(checked);

@@ -133,6 +133,7 @@ impl World {
             trial: self.trial.as_ref().map(|(trial, _)| trial.clone()),
             cluster: self.cluster.clone(),
             has_place: self.has_place,
+            has_place_to_spare: self.has_place,
         }
     }
 
