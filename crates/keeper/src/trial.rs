@@ -281,7 +281,17 @@ mod tests {
         let (ended, killed) = (ExitStatus::from_raw(2 << 8), ExitStatus::from_raw(9));
         assert_eq!(blame(ended, "panic: page 7 already freed"), Cause::Damaged);
         assert_eq!(blame(killed, ""), Cause::Request);
-        let full = "write /x/data: No space left on device";
-        assert_eq!(blame(ended, full), Cause::Request);
+        for sick in [
+            "write /x/data: No space left on device",
+            "read /x/data: input/output error",
+            "open /x/data: Read-only file system",
+            "runtime: failed to create new OS thread (have 2 already; errno=11)",
+        ] {
+            assert_eq!(blame(ended, sick), Cause::Request, "{sick}");
+        }
+        for unstarted in [126, 127] {
+            let status = ExitStatus::from_raw(unstarted << 8);
+            assert_eq!(blame(status, "not found"), Cause::Request);
+        }
     }
 }
