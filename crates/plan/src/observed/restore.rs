@@ -1,6 +1,5 @@
 //! The backup that a cluster is to begin with: what the spec asks for, and the Job that brings it.
 
-use api::Reason;
 use api::v1alpha1::backup::{EtcdBackup, EtcdBackupSpec};
 use api::v1alpha1::memory::{ReplaceMemory, ReplaceStage, RestoreMemory};
 use api::v1alpha1::restore::{
@@ -8,7 +7,6 @@ use api::v1alpha1::restore::{
 };
 use archive::layout;
 use archive::work::{Fetch, Import, Place, Request, SCRATCH, Store, Task};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Claim, Latched, Observed};
 pub use crate::backup::JobState;
@@ -102,7 +100,8 @@ impl ReplaceRequest {
         let status = restore.status.as_ref();
         let ended = status.is_some_and(|it| match it.phase {
             Some(RestorePhase::Completed) => true,
-            Some(RestorePhase::Failed) => !it.conditions.iter().any(is_correctable),
+            // The UID is told once a cluster carries it out; before that, what is wrong can be corrected.
+            Some(RestorePhase::Failed) => it.cluster_uid.is_some(),
             Some(RestorePhase::Running) | None => false,
         });
         let over = ended || restore.metadata.deletion_timestamp.is_some();
@@ -224,11 +223,6 @@ impl RestoreWish {
             ..self
         }
     }
-}
-
-/// What it says can be corrected, and is then carried out.
-fn is_correctable(condition: &Condition) -> bool {
-    condition.reason == Reason::RestoreInvalid.to_string()
 }
 
 /// The cluster ID in the address of a base: `…/CLUSTER-ID/base/FILE`.

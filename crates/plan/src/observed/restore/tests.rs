@@ -1,6 +1,7 @@
 use super::*;
 use api::v1alpha1::backup::{EtcdBackupStatus, S3, StorageType};
 use api::v1alpha1::restore::SnapshotFile;
+use api::v1alpha1::restore::{EtcdRestoreSpec, EtcdRestoreStatus};
 
 fn backup(path: Option<&str>) -> EtcdBackup {
     let spec = EtcdBackupSpec {
@@ -153,4 +154,26 @@ fn one_thing_is_asked_for() {
     assert!(why(none).contains("either clusterName"));
     let with_id = |from: &mut RestoreFrom| from.backup = Some("a".to_owned());
     assert!(why(with_id).contains("leave it out beside source.snapshot"));
+}
+
+#[test]
+fn one_that_ended_asks_for_nothing_and_one_that_can_be_corrected_does() {
+    let asks = |phase: Option<RestorePhase>, cluster: Option<&str>| {
+        let spec = EtcdRestoreSpec {
+            restore_type: Some(RestoreType::Replace),
+            ..EtcdRestoreSpec::default()
+        };
+        let mut restore = EtcdRestore::new("back", spec);
+        restore.status = Some(EtcdRestoreStatus {
+            phase,
+            cluster_uid: cluster.map(str::to_owned),
+            ..EtcdRestoreStatus::default()
+        });
+        ReplaceRequest::is_one(&restore)
+    };
+    let carried_out = Some("cluster-1");
+    assert!(asks(None, None) && asks(Some(RestorePhase::Running), carried_out));
+    assert!(asks(Some(RestorePhase::Failed), None));
+    assert!(!asks(Some(RestorePhase::Failed), carried_out));
+    assert!(!asks(Some(RestorePhase::Completed), carried_out));
 }
