@@ -1,5 +1,9 @@
 {{- define "operator.name" -}}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{- end }}
-{{- define "operator.image" -}}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{- end }}
+{{- define "operator.image" -}}
+{{- with .Values.image -}}
+{{ required "image.repository is empty: name the image that your nodes pull, such as --set image.repository=registry.example.org/team/etcd-operator (`cargo xtask image --push` makes one)" .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ with .digest }}@{{ . }}{{ end }}
+{{- end -}}
+{{- end }}
 {{- define "operator.selector" -}}
 app.kubernetes.io/name: etcd-operator
 app.kubernetes.io/instance: {{ .Release.Name }}

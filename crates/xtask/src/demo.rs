@@ -11,8 +11,9 @@ use serde_json::json;
 
 use self::show::Show;
 use crate::cluster::{self, Extent, Layout, Target};
-use crate::deploy::{Profile, deploy};
+use crate::deploy::deploy;
 use crate::live::{Etcd, Watch, Writer};
+use crate::programs::Profile;
 use crate::tools::{output, run, run_with_input, wait_until};
 
 const NAME: &str = "demo";

@@ -1,19 +1,18 @@
 //! `cargo xtask deploy`: the operator's image, built, loaded and installed from its chart; `undeploy` takes it off.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::cluster::{Layout, Target};
-use crate::image::{Image, write_archive};
-use crate::tools::{as_from_a_shell, output, run, run_with_progress};
+use crate::image::write_archive;
+use crate::programs::{self, Architecture, IN_IMAGE, Profile};
+use crate::publish::{LOCAL, describe};
+use crate::tools::run;
 
 /// The namespace of the operator.
 pub(crate) const NAMESPACE: &str = "etcd-operator-system";
 const RELEASE: &str = "etcd-operator";
-const REPOSITORY: &str = "localhost/etcd-operator";
-const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
 /// The operator's image, as an archive.
 pub(crate) struct Built {
@@ -26,68 +25,18 @@ pub(crate) struct Built {
 impl Built {
     /// Full name of the image.
     pub(crate) fn name(&self) -> String {
-        format!("{REPOSITORY}:{}", self.tag)
-    }
-}
-
-/// How the image's binaries are compiled, by the name of the profile in Cargo.toml.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
-    /// As it is published and measured.
-    Release,
-    /// For tests and the demo: compiled in a fraction of the time.
-    Ci,
-}
-
-impl Profile {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Release => "release",
-            Self::Ci => "ci",
-        }
+        format!("{LOCAL}:{}", self.tag)
     }
 }
 
 /// Compiles the static binaries and puts them into an image.
 pub(crate) fn build_image(layout: &Layout, profile: Profile) -> Result<Built> {
-    let mut cargo = Command::new(env!("CARGO"));
-    as_from_a_shell(&mut cargo)
-        .args([
-            "build",
-            "--profile",
-            profile.name(),
-            "--locked",
-            "--target",
-            TRIPLE,
-            "--package",
-            "operator",
-            "--package",
-            "agent",
-            "--package",
-            "keeper",
-        ])
-        // Static: the agent runs inside images that have no C library.
-        .env("RUSTFLAGS", "-C target-feature=+crt-static")
-        .current_dir(root());
-    run_with_progress(
-        "operator image",
-        &mut cargo,
-        &layout.cache().join("operator-build.log"),
-    )?;
-    let binaries = target_directory()?.join(TRIPLE).join(profile.name());
-    let programs = ["etcd-operator", "etcd-agent", "etcd-keeper"];
-    let tag = content_tag(&programs.map(|program| binaries.join(program)))?;
-    let files =
-        programs.map(|program| (format!("/usr/local/bin/{program}"), binaries.join(program)));
+    let here = Architecture::here()?;
+    let binaries = programs::compile(layout, profile, here)?;
+    let tag = content_tag(&IN_IMAGE.map(|program| binaries.join(program)))?;
     let archive = layout.cache().join("images").join("etcd-operator.tar");
     let built = Built { tag, archive };
-    let image = Image {
-        name: built.name(),
-        files: files.into(),
-        entrypoint: vec!["/usr/local/bin/etcd-operator".to_owned()],
-        user: "65532:65532".to_owned(),
-        ..Image::default()
-    };
+    let image = describe(&built.name(), &binaries);
     write_archive(&built.archive, &image)?;
     Ok(built)
 }
@@ -115,7 +64,7 @@ pub(crate) fn install(target: &Target, built: &Built, values: &[String]) -> Resu
             "--namespace",
             NAMESPACE,
             "--set",
-            &format!("image.repository={REPOSITORY},image.tag={}", built.tag),
+            &format!("image.repository={LOCAL},image.tag={}", built.tag),
             // What was changed by hand in the meantime is put right.
             "--force-conflicts",
             "--wait",
@@ -152,28 +101,6 @@ fn ensure_namespace(target: &Target) -> Result<()> {
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
-}
-
-/// A program as it is in the released image.
-pub(crate) fn binary(program: &str) -> Result<PathBuf> {
-    let release = target_directory()?
-        .join(TRIPLE)
-        .join(Profile::Release.name());
-    Ok(release.join(program))
-}
-
-fn target_directory() -> Result<PathBuf> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo
-        .args(["metadata", "--format-version", "1", "--no-deps"])
-        .current_dir(root());
-    let metadata: serde_json::Value = serde_json::from_str(&output(&mut cargo)?)?;
-    let directory = metadata
-        .get("target_directory")
-        .and_then(serde_json::Value::as_str);
-    Ok(PathBuf::from(
-        directory.context("cargo names no target directory")?,
-    ))
 }
 
 fn content_tag(files: &[PathBuf]) -> Result<String> {

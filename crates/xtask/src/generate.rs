@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::cluster::Layout;
 use crate::deploy::{NAMESPACE, root};
+use crate::publish::LOCAL;
 use crate::tools::output;
 
 /// Where the schema goes on as that of a pod does; `kubectl explain` prints it.
@@ -94,12 +95,14 @@ fn files(layout: &Layout, check: bool) -> Result<Vec<(PathBuf, String)>> {
     Ok(made)
 }
 
-/// The chart with its default values, for those who do not use Helm.
+/// The chart with its default values, for those who do not use Helm. Its image is one that nodes were given: no registry
+/// serves that name.
 fn install(layout: &Layout) -> Result<String> {
     let mut helm = std::process::Command::new(crate::cluster::helm(layout));
     helm.args(["template", "etcd-operator"])
         .arg(root().join("charts/etcd-operator"))
-        .args(["--namespace", NAMESPACE]);
+        .args(["--namespace", NAMESPACE])
+        .args(["--set", &format!("image.repository={LOCAL}")]);
     let rendered =
         output(&mut helm).context("render the chart (`cargo xtask cluster build` makes helm)")?;
     Ok(format!(

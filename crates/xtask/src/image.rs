@@ -1,7 +1,10 @@
-//! Container images of static files, written as docker-archives without any image tool. The same input gives the same
-//! bytes: times are zero, owners are root and the order is the caller's.
+//! Container images of static files, written without any image tool: as docker-archives for nodes, as OCI layouts for
+//! registries. The same input gives the same bytes: times are zero, owners are root and the order is the caller's.
 
-use std::collections::BTreeSet;
+pub(crate) mod oci;
+pub(crate) mod push;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -25,6 +28,25 @@ pub(crate) struct Image {
     pub(crate) user: String,
     /// `NAME=value`.
     pub(crate) env: Vec<String>,
+    /// What the image says of itself.
+    pub(crate) labels: BTreeMap<String, String>,
+}
+
+impl Image {
+    /// What a runtime needs to know beside the files.
+    fn config(&self, architecture: &str, diff_id: &str) -> String {
+        let mut config = json!({"Entrypoint": self.entrypoint, "User": self.user, "Env": self.env});
+        if let (false, Some(config)) = (self.labels.is_empty(), config.as_object_mut()) {
+            config.insert("Labels".into(), json!(self.labels));
+        }
+        json!({
+            "architecture": architecture,
+            "os": "linux",
+            "config": config,
+            "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{diff_id}")]},
+        })
+        .to_string()
+    }
 }
 
 /// Writes the archive to `out`; a file of that name is replaced only once the new one is whole.
@@ -34,13 +56,7 @@ pub(crate) fn write_archive(out: &Path, image: &Image) -> Result<()> {
     let mut layer = tempfile::tempfile_in(directory)?;
     write_layer(&mut layer, image).with_context(|| format!("layer of {}", image.name))?;
     let digest = digest_of(&mut layer)?;
-    let config = json!({
-        "architecture": architecture(),
-        "os": "linux",
-        "config": {"Entrypoint": image.entrypoint, "User": image.user, "Env": image.env},
-        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{digest}")]},
-    })
-    .to_string();
+    let config = image.config(architecture(), &digest);
     let config_name = format!("{}.json", hex(&Sha256::digest(config.as_bytes())));
     let layer_name = format!("{digest}.tar");
     let manifest =
@@ -123,7 +139,8 @@ fn header(kind: EntryType, mode: u32, size: u64) -> Header {
     header
 }
 
-fn digest_of(file: &mut File) -> Result<String> {
+/// SHA-256 of a file, from its beginning.
+pub(crate) fn digest_of(file: &mut File) -> Result<String> {
     file.rewind()?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 16];

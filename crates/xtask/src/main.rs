@@ -13,6 +13,8 @@ mod deploy;
 mod generate;
 mod image;
 mod live;
+mod programs;
+mod publish;
 mod rights;
 mod test;
 mod tidy;
@@ -23,7 +25,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::cluster::{Layout, Target};
-use crate::deploy::Profile;
+use crate::programs::Profile;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Everything a developer runs")]
@@ -60,6 +62,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         values: Vec<String>,
     },
+    /// Build the operator's image without a cluster, and push it
+    Image(publish::Options),
     /// Take the operator off; clusters and CRD stay
     Undeploy,
     /// Write everything that is made from the code
@@ -96,6 +100,7 @@ fn run() -> anyhow::Result<ExitCode> {
             let built = deploy::deploy(&layout, &target()?, profile, &values)?;
             println!("{}", built.name());
         }
+        Command::Image(options) => publish::image(&layout, &options)?,
         Command::Undeploy => deploy::undeploy(&target()?)?,
         Command::Generate { check } => generate::generate(&layout, check)?,
     }

@@ -14,7 +14,8 @@ use self::house::{Etcd, House, Run};
 use super::table::{Table, Times, verdict};
 use super::this_machine;
 use crate::cluster::{CONTROL_PLANE_ETCD, Layout};
-use crate::deploy::{Profile, binary, build_image};
+use crate::deploy::build_image;
+use crate::programs::{Profile, binary};
 
 /// Times of the keeper to times of `etcdctl`.
 const RUN_RATIO: f64 = 1.3;

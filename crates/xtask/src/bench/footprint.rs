@@ -9,7 +9,8 @@ use anyhow::{Context, Result, ensure};
 use super::place::Place;
 use super::table::{Table, verdict};
 use crate::cluster::{CONTROL_PLANE_ETCD, Layout, Target};
-use crate::deploy::{NAMESPACE, binary};
+use crate::deploy::NAMESPACE;
+use crate::programs::binary;
 use crate::tools::output;
 
 const MEMORY_AIM: f64 = 16.0;

@@ -15,7 +15,8 @@ use tempfile::TempDir;
 
 use super::table::{Table, Times, verdict};
 use crate::cluster::{CONTROL_PLANE_ETCD, Layout};
-use crate::deploy::{Profile, binary, build_image};
+use crate::deploy::build_image;
+use crate::programs::{Profile, binary};
 use crate::tools::wait_until;
 
 const AIM: f64 = 0.3;

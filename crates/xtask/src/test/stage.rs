@@ -12,8 +12,9 @@ use super::stream::{Aside, run_aside, run_counted};
 use super::targets::tests_but;
 use crate::chaos;
 use crate::cluster::{self, ETCDS, Layout, Target, VERSITYGW};
-use crate::deploy::{Built, Profile, build_image, install};
+use crate::deploy::{Built, build_image, install};
 use crate::generate::generate;
+use crate::programs::Profile;
 use crate::rights;
 use crate::tidy::tidy;
 
