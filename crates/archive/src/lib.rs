@@ -2,6 +2,7 @@
 
 mod fit;
 pub mod layout;
+pub mod log;
 pub mod manifest;
 pub mod retention;
 pub mod schedule;
