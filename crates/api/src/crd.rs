@@ -28,13 +28,20 @@ pub enum CrdError {
 
 /// The CRDs of all kinds.
 pub fn all() -> Result<Vec<CustomResourceDefinition>, CrdError> {
-    Ok(vec![
+    let mut all = vec![
         etcd_cluster()?,
         etcd_user()?,
         etcd_role()?,
         etcd_backup()?,
         etcd_restore()?,
-    ])
+    ];
+    // So that a program can say which release they are of, and that it is another.
+    for crd in &mut all {
+        let labels = crd.metadata.labels.get_or_insert_default();
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        labels.insert(crate::labels::VERSION.to_owned(), version);
+    }
+    Ok(all)
 }
 
 /// The CRD of `EtcdCluster`.

@@ -91,6 +91,7 @@ fn files(layout: &Layout, check: bool) -> Result<Vec<(PathBuf, String)>> {
         (template_path, template),
         (root().join("config/install.yaml"), install(layout)?),
         (root().join("docs/reference/reasons.md"), reasons()),
+        (root().join("docs/reference/cli.md"), commands::reference()),
     ]);
     Ok(made)
 }

@@ -12,7 +12,7 @@ use crate::tools::output;
 
 /// A crate and the crates of ours that it may use. Absent on purpose: `operator` and `xtask` on the right side, and `e2e`
 /// but for `chaos`, which looks at clusters with the eyes of the stories.
-const DOORS: [(&str, &[&str]); 15] = [
+const DOORS: [(&str, &[&str]); 17] = [
     ("gate", &[]),
     ("pki", &[]),
     ("hostile", &[]),
@@ -27,6 +27,8 @@ const DOORS: [(&str, &[&str]); 15] = [
         &["api", "archive", "gate", "manifests", "plan", "etcd", "pki"],
     ),
     ("keeper", &["archive", "etcd", "pki"]),
+    ("commands", &[]),
+    ("cli", &["api", "commands"]),
     ("testkit", &["api", "archive", "gate", "manifests", "plan"]),
     ("e2e", ANY),
     ("chaos", &["api", "etcd", "e2e"]),
@@ -36,6 +38,7 @@ const ANY: &[&str] = &[
     "gate",
     "api",
     "archive",
+    "commands",
     "manifests",
     "plan",
     "etcd",
@@ -44,7 +47,15 @@ const ANY: &[&str] = &[
     "pki",
 ];
 
-const PURE: [&str; 6] = ["api", "archive", "manifests", "plan", "gate", "pki"];
+const PURE: [&str; 7] = [
+    "api",
+    "archive",
+    "commands",
+    "manifests",
+    "plan",
+    "gate",
+    "pki",
+];
 const IMPURE: [&str; 5] = ["tokio", "hyper", "kube-client", "tonic", "etcd"];
 
 #[derive(Deserialize)]

@@ -1,0 +1,5 @@
+//! Every command and every error as text, as JSON and on terminals that can show little. Snapshots: to be read, not counted.
+
+mod clusters;
+mod looking;
+mod troubles;
