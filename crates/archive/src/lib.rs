@@ -1,9 +1,11 @@
 //! What lies in a store of backups, and what operator and keeper say to each other about it. Pure: no IO, no clock, no keys.
 
+pub mod bolt;
 mod fit;
 pub mod layout;
 pub mod log;
 pub mod manifest;
+pub mod materialise;
 pub mod retention;
 pub mod schedule;
 pub mod stream;

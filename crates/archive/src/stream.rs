@@ -5,7 +5,7 @@
 //! what has no such end is damaged, whatever it holds. A database file that was copied has none: it is taken on request only
 //! ([`Reader::without_hash`]), and given one.
 
-mod bolt;
+pub(crate) mod bolt;
 mod told;
 mod tree;
 

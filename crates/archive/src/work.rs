@@ -237,9 +237,12 @@ pub struct Verify {
 pub struct Fetch {
     /// Which data. Without a cluster ID: the only one that the store has of this cluster.
     pub place: Place,
-    /// Which base; the newest of the place when absent.
+    /// Which base; when absent the newest of the place, or the one that holds the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// As of which revision: one that the base holds. When absent, its newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
     /// This directory, which is made where it is missing. When absent, all of it is read and compared, and nothing written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
@@ -406,4 +409,25 @@ pub struct Fetched {
     /// Authentication was on when it was made; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<bool>,
+    /// The file is as of an earlier revision than the newest of the base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewound: Option<Rewound>,
+}
+
+/// How a file differs from the base that it was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rewound {
+    /// Its newest revision.
+    pub revision: i64,
+    /// The hash at the end of the base, in hexadecimal digits. Where nothing was written, [`Fetched::trailer`] is the same.
+    pub base_trailer: String,
+    /// Its bytes; 0 where nothing was written.
+    pub bytes: u64,
+    /// Leases that ended after the revision, and on which keys hang: they were made again, with a time to live of
+    /// [`crate::materialise::LEASE_SECONDS`].
+    pub leases: u64,
+    /// Some of them, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub some_leases: Vec<String>,
 }

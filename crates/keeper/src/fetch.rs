@@ -9,7 +9,9 @@ use archive::work::{Cause, Fetch, Fetched, Place};
 use crate::args::Args;
 use crate::decode::{bring, identities};
 use crate::fault::{Explain as _, Fault, Result};
+use crate::holder::holder;
 use crate::listing;
+use crate::rewind::{rewind, unwritten};
 use crate::store::Store;
 use crate::volume::{PART, READY, SNAPSHOT, make, put_in_place, remove, sum_of, write_ready};
 
@@ -17,15 +19,26 @@ use crate::volume::{PART, READY, SNAPSHOT, make, put_in_place, remove, sum_of, w
 pub(crate) async fn fetch(args: &Args, store: &Store, task: &Fetch) -> Result<Fetched> {
     let place = timeline(store, &task.place).await?;
     let at = Layout::new(&store.path, &place).explain(Cause::Request, "name the base")?;
-    let manifest = base(store, &at, task.id.as_deref()).await?;
+    let id = task.id.as_deref();
+    let manifest = match task.revision {
+        Some(revision) => holder(store, &at, id, revision).await?,
+        None => base(store, &at, id).await?,
+    };
     let data = at.of(&manifest.data);
     let identities = identities(&args.identity)?;
-    match &task.into {
-        Some(into) => put(store, &data, &manifest, identities, Path::new(into)).await?,
-        None => drop(bring(store, &data, &manifest, identities, None).await?),
+    // Where it is the newest of the base, the base is used as it is.
+    let earlier = task.revision.filter(|it| *it != manifest.revision);
+    match (&task.into, earlier) {
+        (Some(into), Some(revision)) => {
+            let to = (identities, Path::new(into));
+            return rewind(store, &data, &manifest, revision, to).await;
+        }
+        (Some(into), None) => put(store, &data, &manifest, identities, Path::new(into)).await?,
+        (None, _) => drop(bring(store, &data, &manifest, identities, None).await?),
     }
     Ok(Fetched {
         base: manifest.base(store.url(&data)),
+        rewound: earlier.map(|revision| unwritten(&manifest, revision)),
         trailer: manifest.trailer,
         auth: manifest.source.auth_enabled,
     })

@@ -135,6 +135,7 @@ async fn bring(
         base,
         trailer: facts.trailer,
         auth: Some(facts.auth),
+        rewound: None,
     };
     let raw = facts.raw;
     Ok(Brought { seen, raw, fetched })
@@ -177,7 +178,7 @@ fn decode(
 }
 
 /// Gives the file the end that its facts are of, so that whatever happens to it on the volume is noticed.
-fn end(file: &mut File, facts: &Facts) -> std::io::Result<()> {
+pub(crate) fn end(file: &mut File, facts: &Facts) -> std::io::Result<()> {
     let hash: Vec<u8> = hash_of(&facts.trailer);
     let length = u64::try_from(hash.len()).unwrap_or(u64::MAX);
     file.set_len(facts.raw.bytes.saturating_sub(length))?;

@@ -2,28 +2,28 @@
 //! held before, or the inside of a large value.
 
 /// Bytes before the elements of a page.
-pub(super) const HEADER: usize = 16;
+pub(crate) const HEADER: usize = 16;
 const ELEMENT: usize = 16;
-const BRANCH: u16 = 0x01;
-const LEAF: u16 = 0x02;
+pub(crate) const BRANCH: u16 = 0x01;
+pub(crate) const LEAF: u16 = 0x02;
 /// The flag of an element that is a bucket.
-const BUCKET: u32 = 0x01;
-const MAGIC: u32 = 0xED0C_DAED;
+pub(crate) const BUCKET: u32 = 0x01;
+pub(crate) const MAGIC: u32 = 0xED0C_DAED;
 /// Bytes of a bucket's header, before the page that lies in it where it is small.
 const BUCKET_HEADER: usize = 16;
 
 /// One of the two first pages: where the tree begins.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Meta {
-    pub(super) page_size: u32,
-    pub(super) root: u64,
+pub(crate) struct Meta {
+    pub(crate) page_size: u32,
+    pub(crate) root: u64,
     /// Pages of the file.
-    pub(super) pages: u64,
-    pub(super) transaction: u64,
+    pub(crate) pages: u64,
+    pub(crate) transaction: u64,
 }
 
 impl Meta {
-    pub(super) fn parse(page: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(page: &[u8]) -> Option<Self> {
         let checked = page.get(HEADER..72)?;
         let is_whole = u64_at(page, 72)? == fnv(checked) && u32_at(page, 16)? == MAGIC;
         let page_size = u32_at(page, 24)?;
@@ -38,7 +38,7 @@ impl Meta {
 }
 
 /// 64-bit FNV-1a, by which bbolt knows a torn meta page.
-pub(super) fn fnv(bytes: &[u8]) -> u64 {
+pub(crate) fn fnv(bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325_u64;
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(start, step)
@@ -46,34 +46,42 @@ pub(super) fn fnv(bytes: &[u8]) -> u64 {
 
 /// What kind of page it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Branch,
     Leaf,
 }
 
 /// A page with elements, or as much of it as is there.
 #[derive(Clone, Copy)]
-pub(super) struct Page<'a> {
+pub(crate) struct Page<'a> {
     bytes: &'a [u8],
-    pub(super) shape: Shape,
-    pub(super) count: usize,
+    pub(crate) shape: Shape,
+    pub(crate) count: usize,
     /// Further pages that belong to it.
-    pub(super) overflow: u32,
+    pub(crate) overflow: u32,
 }
 
 /// An element of a leaf: where its key is, and what it is.
 #[derive(Clone, Copy)]
-pub(super) struct Leaf {
-    pub(super) is_bucket: bool,
+pub(crate) struct Leaf {
+    pub(crate) is_bucket: bool,
     /// From the beginning of the page.
-    pub(super) key_at: usize,
-    pub(super) key_size: usize,
+    pub(crate) key_at: usize,
+    pub(crate) key_size: usize,
     value_size: usize,
+}
+
+impl Leaf {
+    /// Bytes of the key, and of key and value.
+    pub(crate) fn sizes(&self) -> Option<(usize, usize)> {
+        let all = self.key_size.checked_add(self.value_size)?;
+        Some((self.key_size, all))
+    }
 }
 
 impl<'a> Page<'a> {
     /// A page of the file; `None` if it does not carry its own number, or has no elements.
-    pub(super) fn parse(bytes: &'a [u8], number: u64) -> Option<Self> {
+    pub(crate) fn parse(bytes: &'a [u8], number: u64) -> Option<Self> {
         (u64_at(bytes, 0)? == number).then_some(())?;
         let flags = u16_at(bytes, 8)?;
         let shape = match flags {
@@ -90,14 +98,14 @@ impl<'a> Page<'a> {
     }
 
     /// The page below an element of a branch, and the size of its key.
-    pub(super) fn child(&self, index: usize) -> Option<(u64, usize)> {
+    pub(crate) fn child(&self, index: usize) -> Option<(u64, usize)> {
         let at = HEADER + ELEMENT * index;
         let size = usize::try_from(u32_at(self.bytes, at + 4)?).ok()?;
         Some((u64_at(self.bytes, at + 8)?, size))
     }
 
     /// An element of a leaf.
-    pub(super) fn leaf(&self, index: usize) -> Option<Leaf> {
+    pub(crate) fn leaf(&self, index: usize) -> Option<Leaf> {
         let at = HEADER + ELEMENT * index;
         let number = |at| usize::try_from(u32_at(self.bytes, at)?).ok();
         Some(Leaf {
@@ -109,7 +117,7 @@ impl<'a> Page<'a> {
     }
 
     /// Key and value of an element.
-    pub(super) fn entry(&self, leaf: Leaf) -> Option<(&'a [u8], &'a [u8])> {
+    pub(crate) fn entry(&self, leaf: Leaf) -> Option<(&'a [u8], &'a [u8])> {
         let value_at = leaf.key_at.checked_add(leaf.key_size)?;
         let key = self.bytes.get(leaf.key_at..value_at)?;
         let value = self
@@ -121,7 +129,7 @@ impl<'a> Page<'a> {
 
 /// Where the rows of a bucket are.
 #[derive(Clone, Copy)]
-pub(super) enum Bucket<'a> {
+pub(crate) enum Bucket<'a> {
     /// In a tree that begins at a page.
     At(u64),
     /// In a leaf within the bucket itself, as small ones are.
@@ -129,7 +137,7 @@ pub(super) enum Bucket<'a> {
 }
 
 impl<'a> Bucket<'a> {
-    pub(super) fn parse(value: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(value: &'a [u8]) -> Option<Self> {
         match u64_at(value, 0)? {
             0 => {
                 let page = Page::parse(value.get(BUCKET_HEADER..)?, 0)?;
@@ -157,6 +165,6 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// A revision at the beginning of a key or of a value of etcd.
-pub(super) fn revision_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn revision_at(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_be_bytes)
 }

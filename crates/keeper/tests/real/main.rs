@@ -9,6 +9,7 @@
 mod damage;
 mod foreign;
 mod kit;
+mod moment;
 mod round;
 mod s3;
 mod secrecy;

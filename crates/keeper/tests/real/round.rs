@@ -37,6 +37,7 @@ pub(crate) fn fetch(bench: &Bench, id: Option<&str>) -> Task {
     Task::Fetch(Fetch {
         place: bench.place(),
         id: id.map(str::to_owned),
+        revision: None,
         into: Some(into.to_str().unwrap().to_owned()),
     })
 }

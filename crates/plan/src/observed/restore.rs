@@ -188,6 +188,7 @@ impl RestoreWish {
             Wanted::Backup { place, id } => Task::Fetch(Fetch {
                 place: place.clone(),
                 id: id.clone(),
+                revision: None,
                 into,
             }),
             Wanted::File { key, sha256 } => Task::Import(Import {

@@ -186,6 +186,7 @@ impl World {
                 },
                 trailer: trailer(id),
                 auth: self.backup.auth,
+                rewound: None,
             }))),
         }
     }
