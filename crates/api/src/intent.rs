@@ -60,6 +60,8 @@ pub struct ClusterIntent {
     pub network_policy: Option<NetworkPolicySettings>,
     /// Authentication is to be on, or off; `None` where it is left as it is.
     pub auth: Option<bool>,
+    /// The Secret with the password of etcd's user root.
+    pub root_password: Option<String>,
     /// Settings of etcd, as they were written.
     pub etcd: Etcd,
     /// Settings of the pods; shared, because intents are copied with every reconcile.
@@ -142,6 +144,7 @@ impl ClusterIntent {
             tls: security::parse(spec.security.as_ref()),
             network_policy: parse_network_policy(spec),
             auth: security::parse_auth(spec.security.as_ref()),
+            root_password: security::parse_root_password(spec.security.as_ref()),
             etcd: parse_etcd(spec.etcd.as_ref())?,
             pod: Arc::new(pod::parse(spec.pod.as_ref())?),
             access: spec.access.clone().unwrap_or_default(),

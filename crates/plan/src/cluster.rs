@@ -26,6 +26,7 @@ mod replace;
 mod restore;
 mod resume;
 pub(crate) mod rollout;
+mod root;
 pub(crate) mod rotation;
 mod shrink;
 mod stop;

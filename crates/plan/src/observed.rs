@@ -45,7 +45,7 @@ use jiff::Timestamp;
 
 pub use auth::{
     Accounts, Auth, AuthChange, Declared, Grants, Login, Made, NO_CERTIFICATE, NOT_A_USER,
-    OPERATOR, Password, ROOT, RoleWish, UserWish,
+    OPERATOR, Password, ROOT, RoleWish, RootPassword, RootWish, UserWish,
 };
 pub use backups::Backups;
 pub(crate) use certificates::is_due;

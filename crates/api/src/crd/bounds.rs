@@ -74,6 +74,7 @@ const TEXTS: &[&[&str]] = &[
     &["spec", "maintenance", "window", "start"],
     &["spec", "security", "tls", "certificateSecret"],
     &["spec", "security", "tls", "caSecret"],
+    &["spec", "security", "auth", "rootPasswordSecret"],
     &[
         "spec",
         "security",
@@ -133,6 +134,7 @@ const SAID: &[&[&str]] = &[
     &["spec", "debug", "image"],
     &["spec", "security", "tls", "certificateSecret"],
     &["spec", "security", "tls", "caSecret"],
+    &["spec", "security", "auth", "rootPasswordSecret"],
     &[
         "spec",
         "security",

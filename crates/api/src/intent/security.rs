@@ -204,6 +204,12 @@ pub(super) fn parse_auth(security: Option<&Security>) -> Option<bool> {
     auth.map(|auth| auth.enabled)
 }
 
+/// The Secret with the password of the user root.
+pub(super) fn parse_root_password(security: Option<&Security>) -> Option<String> {
+    let auth = security.and_then(|security| security.auth.as_ref());
+    auth.and_then(|auth| auth.root_password_secret.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

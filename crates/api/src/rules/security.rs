@@ -134,6 +134,11 @@ pub(super) const AUTH: &[CelRule] = &[
         "authentication is switched off with security.auth.enabled: false; left out, it would stay as it is. Write that",
     )
     .at(".security"),
+    always(
+        &["spec", "security", "auth", "rootPasswordSecret"],
+        OBJECT_NAME,
+        "not the name of a Secret: write lower case letters, digits, '-' and '.'; it is looked for in the namespace of the EtcdCluster",
+    ),
 ];
 
 pub(super) const RULES: &[CelRule] = &[

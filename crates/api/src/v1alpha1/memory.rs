@@ -248,6 +248,7 @@ pub struct Admissions {
 
 /// Users and roles that the operator made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct MadeAccounts {
     /// Users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -255,6 +256,10 @@ pub struct MadeAccounts {
     /// Roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
+    /// The user root has a password of the operator's: once no Secret is named for it, it is replaced by one that is not
+    /// kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_password: Option<bool>,
 }
 
 /// What is known to be so, because it was seen.

@@ -46,6 +46,12 @@ pub struct Auth {
     /// switches it off, and users and roles stay in etcd. The operator itself is the user `etcd-operator`, by its
     /// certificate.
     pub enabled: bool,
+    /// Secret in the same namespace whose key `password` is the password of the user `root`; without one the operator
+    /// gives it none. Another password there is taken over within a minute. Left out again, the password is replaced by
+    /// one that is not kept anywhere. etcd cannot give a password to a `root` that was made without one while
+    /// authentication is on: a condition says what to do then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_password_secret: Option<String>,
 }
 
 /// TLS settings. A cluster that runs goes on as it was formed unless `liveSwitch` is true: then TLS is switched on or off for

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use api::names;
 use api::v1alpha1::user::EtcdUser;
 use e2e::secrets::entry;
-use e2e::{Cluster, MINUTE, Played, Stage, check_truth, comes_true, story, until};
+use e2e::{Cluster, MINUTE, Played, Stage, check_truth, comes_true, deep, story, until};
 use etcd::{Cause, Credentials, DirectTcp, Member, Pool, Security, Target};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -33,14 +33,18 @@ fn role(name: &str, permissions: &Value) -> String {
 }
 
 fn password(word: &str) -> String {
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pat"},
+    password_in("pat", word)
+}
+
+fn password_in(secret: &str, word: &str) -> String {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret},
            "stringData": {"password": word}})
     .to_string()
 }
 
 fn locked(auth: bool) -> Value {
     json!({"size": 3, "version": "v3.6.16", "storage": {"size": "1Gi"},
-           "security": {"tls": {}, "auth": {"enabled": auth}}})
+           "security": {"tls": {}, "auth": {"enabled": auth, "rootPasswordSecret": "root"}}})
 }
 
 #[test]
@@ -52,6 +56,7 @@ fn users_by_password_and_by_certificate_get_what_their_roles_allow() -> Played {
         for manifest in [
             role("app", &app),
             password("first"),
+            password_in("root", "wheel"),
             user("pat", &["app"], &json!({"passwordSecret": "pat"})),
             user("kim", &["app"], &by_certificate),
             // The published certificate for clients has this name: what checks the cluster below uses it.
@@ -68,6 +73,7 @@ fn users_by_password_and_by_certificate_get_what_their_roles_allow() -> Played {
         check_truth(&cluster, 3, "3.6.16").await?;
         only_its_prefix(&stage, &cluster).await?;
         changed_password(&stage).await?;
+        root_has_the_password_of_the_cluster(&stage, &cluster).await?;
         members_change(&cluster).await?;
         deleted(&stage, &cluster).await?;
         switched_off(&stage, &cluster).await
@@ -145,6 +151,57 @@ async fn changed_password(stage: &Stage) -> Result<()> {
     .await?;
     let old = etcdctl(stage, "pat:first", &get).await?;
     old.refused_with(&["authentication failed"]).map(drop)
+}
+
+/// Given, changed by hand, rotated, and taken away. Nothing of it restarts a member.
+async fn root_has_the_password_of_the_cluster(stage: &Stage, cluster: &Cluster) -> Result<()> {
+    let list = ["user", "list"];
+    etcdctl(stage, "root:wheel", &list).await?.accepted()?;
+    stage
+        .commands
+        .apply(&password_in("root", "rotated"))
+        .await?
+        .accepted()?;
+    until("root has the other password", MINUTE, || async {
+        Ok(etcdctl(stage, "root:rotated", &list).await?.ok)
+    })
+    .await?;
+    let old = etcdctl(stage, "root:wheel", &list).await?;
+    old.refused_with(&["authentication failed"])?;
+    // Changes by others are noticed once a minute.
+    if deep() {
+        changed_by_hand(stage).await?;
+    }
+    let none = r#"{"spec":{"security":{"auth":{"rootPasswordSecret":null}}}}"#;
+    stage.commands.patch("c", none).await?.accepted()?;
+    until("root has no password that is known", MINUTE, || async {
+        Ok(!etcdctl(stage, "root:rotated", &list).await?.ok)
+    })
+    .await?;
+    // A Secret that is missing is told, and nothing else comes of it.
+    let missing = r#"{"spec":{"security":{"auth":{"rootPasswordSecret":"missing"}}}}"#;
+    stage.commands.patch("c", missing).await?.accepted()?;
+    let words = ["there is no Secret missing", "password of etcd's user root"];
+    cluster.complains("Degraded", &words).await?;
+    stage.commands.patch("c", none).await?.accepted()?;
+    cluster.ready_within(MINUTE).await.map(drop)
+}
+
+async fn changed_by_hand(stage: &Stage) -> Result<()> {
+    let words =
+        "exec -i c-0 -c etcd -- etcdctl --user root:rotated user passwd root --interactive=false";
+    let words: Vec<&str> = words.split(' ').collect();
+    let set = stage.commands.kubectl_with(&words, "theirs\n").await?;
+    set.accepted()?;
+    let list = ["user", "list"];
+    etcdctl(stage, "root:theirs", &list).await?.accepted()?;
+    until(
+        "root has the password of its Secret",
+        MINUTE * 2,
+        || async { Ok(etcdctl(stage, "root:rotated", &list).await?.ok) },
+    )
+    .await
+    .map(drop)
 }
 
 async fn members_change(cluster: &Cluster) -> Result<()> {

@@ -237,6 +237,27 @@ pub(crate) async fn passwords_are_tried_and_changed(binary: PathBuf) {
     for password in ["", "x"] {
         assert_refused!(operator.authenticate("root", password), AuthFailed);
     }
+    // etcd says that it gave it one, counts that as a change, and did not.
+    let before = operator.auth_status().await.unwrap().revision;
+    operator.user_change_password("root", "x").await.unwrap();
+    let after = operator.auth_status().await.unwrap().revision;
+    assert_eq!(after, before + 1);
+    assert_refused!(operator.authenticate("root", "x"), AuthFailed);
+    // Nor can root be made again, until authentication is off.
+    assert_refused!(operator.user_delete("root"), InvalidAuthManagement);
+    operator.auth_disable().await.unwrap();
+    assert_refused!(operator.authenticate("root", "x"), AuthNotEnabled);
+    operator.user_delete("root").await.unwrap();
+    operator.user_add("root", Some("first")).await.unwrap();
+    operator.user_grant_role("root", "root").await.unwrap();
+    operator.auth_enable().await.unwrap();
+    operator.authenticate("root", "first").await.unwrap();
+    operator
+        .user_change_password("root", "other")
+        .await
+        .unwrap();
+    assert_refused!(operator.authenticate("root", "first"), AuthFailed);
+    operator.authenticate("root", "other").await.unwrap();
 }
 
 /// Everything that the operator asks of several members, while they ask who calls.

@@ -1,6 +1,7 @@
 //! Declared users and roles: what is missing in etcd is made, what differs is set right, and what was made and is declared no
 //! more is deleted. What others made is left alone.
 
+use crate::cluster::root;
 use crate::decision::{Decision, Step};
 use crate::observed::{
     Accounts, AuthChange, Declared, Issued, Login, Made, Observed, Password, RoleWish, UserWish,
@@ -23,6 +24,7 @@ pub(super) fn record(observed: &Observed, accounts: &Accounts) -> Option<Decisio
             .iter()
             .map(|wish| wish.role.clone())
             .collect(),
+        root_password: root::is_ours(declared, old, accounts),
     };
     let stays = old
         .users
@@ -122,7 +124,6 @@ fn add(wish: &UserWish, replaces: bool) -> Option<AuthChange> {
 fn password(wish: &UserWish) -> Option<Password> {
     match &wish.login {
         Login::Password { secret, seen } => Some(Password {
-            object: wish.object.clone(),
             secret: secret.clone(),
             version: seen.clone()?,
         }),

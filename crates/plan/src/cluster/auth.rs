@@ -4,7 +4,7 @@
 
 use api::{Plane, Reason};
 
-use crate::cluster::accounts;
+use crate::cluster::{accounts, root};
 use crate::decision::{Decision, LATER, Step};
 use crate::observed::{Accounts, AuthChange, OPERATOR, Observed, ROOT};
 use crate::why::Auth;
@@ -59,8 +59,9 @@ fn due(observed: &Observed, at_rest: bool) -> Vec<AuthChange> {
         }
         Some(true) if observed.runs().client != Plane::Tls => Vec::new(),
         Some(true) => {
-            let mut all = identity(accounts);
-            let ready = all.is_empty() && at_rest && observed.demands_certificates();
+            let mut all = identity(observed, accounts);
+            let whole = accounts.has(ROOT, ROOT) && accounts.has(OPERATOR, ROOT);
+            let ready = whole && all.is_empty() && at_rest && observed.demands_certificates();
             // Those who are declared are known from the first moment, unless something stands in their way.
             all.extend(accounts::due(observed, accounts));
             all.extend((ready && !accounts.enabled).then_some(AuthChange::Enable));
@@ -70,26 +71,28 @@ fn due(observed: &Observed, at_rest: bool) -> Vec<AuthChange> {
 }
 
 /// What the operator needs in order to be known, and etcd in order to switch authentication on.
-fn identity(accounts: &Accounts) -> Vec<AuthChange> {
+fn identity(observed: &Observed, accounts: &Accounts) -> Vec<AuthChange> {
     let mut all = Vec::new();
     let role = ROOT.to_owned();
     if !accounts.roles.contains_key(ROOT) {
         all.push(AuthChange::AddRole { role: role.clone() });
     }
-    for user in [OPERATOR, ROOT] {
-        let user = user.to_owned();
-        if !accounts.users.contains_key(&user) {
-            all.push(AuthChange::AddUser {
-                user: user.clone(),
-                password: None,
-                replaces: false,
-            });
-        }
-        if !accounts.has(&user, ROOT) {
-            let role = role.clone();
-            all.push(AuthChange::GrantRole { user, role });
-        }
+    if !accounts.users.contains_key(OPERATOR) {
+        all.push(AuthChange::AddUser {
+            user: OPERATOR.to_owned(),
+            password: None,
+            replaces: false,
+        });
     }
+    let grant = |user: &str| {
+        let (user, role) = (user.to_owned(), role.clone());
+        (!accounts.has(&user, ROOT)).then_some(AuthChange::GrantRole { user, role })
+    };
+    all.extend(grant(OPERATOR));
+    let root = root::due(observed, accounts);
+    let there = root.is_some() || accounts.users.contains_key(ROOT);
+    all.extend(root);
+    all.extend(grant(ROOT).filter(|_| there));
     all
 }
 
@@ -121,6 +124,7 @@ pub(crate) fn complaints(observed: &Observed) -> Vec<(Reason, String)> {
         all.push((Reason::AuthProblem, words.clone()));
     }
     all.extend(misses_tls(observed));
+    all.extend(root::complaint(observed));
     all.extend(stays_locked(observed));
     all
 }

@@ -40,6 +40,7 @@ fn subject(change: &AuthChange) -> (Option<&str>, Option<&str>) {
     match change {
         AuthChange::AddUser { user, .. }
         | AuthChange::SetPassword { user, .. }
+        | AuthChange::DiscardPassword { user }
         | AuthChange::Certify { user, .. }
         | AuthChange::DeleteUser { user }
         | AuthChange::GrantRole { user, .. }
@@ -59,14 +60,7 @@ fn check_account(observed: &Observed, change: &AuthChange) -> Result<(), Violati
     let own_user = of_user.is_some_and(|it| it == OPERATOR || it == ROOT);
     let own_role = of_role == Some(ROOT);
     if own_user || own_role {
-        let adds = match change {
-            AuthChange::AddRole { .. } | AuthChange::GrantRole { .. } => true,
-            AuthChange::AddUser {
-                password, replaces, ..
-            } => password.is_none() && !replaces,
-            _other => false,
-        };
-        return ensure(adds, Violation::LockOut);
+        return check_own(observed, change);
     }
     let recorded = of_user.is_none_or(|user| made.users.contains(user))
         && of_role.is_none_or(|role| made.roles.contains(role));
@@ -86,6 +80,34 @@ fn check_account(observed: &Observed, change: &AuthChange) -> Result<(), Violati
     }
 }
 
+/// Of root's password only that of the Secret which is named, and only after it was recorded whose it is. The user is made
+/// again only while etcd asks no caller who it is.
+fn check_own(observed: &Observed, change: &AuthChange) -> Result<(), Violation> {
+    let intent = observed.cluster.intent.as_ref();
+    let named = intent.ok().and_then(|intent| intent.root_password.as_ref());
+    let recorded = observed.cluster.latched.made.root_password;
+    let accounts = observed.etcd.auth.accounts.as_ref();
+    let off = accounts.is_some_and(|accounts| !accounts.enabled);
+    let fine = match change {
+        AuthChange::AddRole { .. } | AuthChange::GrantRole { .. } => true,
+        AuthChange::AddUser {
+            user,
+            password: Some(password),
+            replaces,
+        } => {
+            let asked = user == ROOT && named == Some(&password.secret) && recorded;
+            asked && (off || !replaces)
+        }
+        AuthChange::AddUser { replaces, .. } => !replaces,
+        AuthChange::SetPassword { user, password, .. } => {
+            user == ROOT && named == Some(&password.secret) && recorded
+        }
+        AuthChange::DiscardPassword { user } => user == ROOT && named.is_none() && recorded,
+        _other => false,
+    };
+    ensure(fine, Violation::LockOut)
+}
+
 /// Only what is declared is recorded as the operator's to delete, and never what it needs itself.
 pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Violation> {
     let (old, new) = (&observed.cluster.latched.made, &new.made);
@@ -102,7 +124,10 @@ pub(super) fn check_latch(observed: &Observed, new: &Latched) -> Result<(), Viol
         let asked = declared.roles.iter().any(|wish| wish.role == *name);
         (asked || old.roles.contains(name)) && name != ROOT
     };
-    let known = new.users.iter().all(user) && new.roles.iter().all(role);
+    let intent = observed.cluster.intent.as_ref();
+    let named = intent.is_ok_and(|intent| intent.root_password.is_some());
+    let root = !new.root_password || old.root_password || named;
+    let known = new.users.iter().all(user) && new.roles.iter().all(role) && root;
     ensure(known, Violation::NotAskedFor)
 }
 /// Every member that is listed votes, serves and demands certificates, and no template that does otherwise is proven, tried or

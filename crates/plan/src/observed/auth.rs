@@ -45,6 +45,22 @@ pub struct Accounts {
     pub users: BTreeMap<String, BTreeSet<String>>,
     /// What each role may do.
     pub roles: BTreeMap<String, Grants>,
+    /// The password of the user root, as far as the operator tried or set it.
+    pub root: RootPassword,
+}
+
+/// The password of the user root. etcd does not tell it, nor whether there is one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RootPassword {
+    /// It was not tried.
+    #[default]
+    Unknown,
+    /// That of a Secret, as it was then.
+    Of(SecretVersion),
+    /// One that is not kept.
+    Discarded,
+    /// None: etcd took a password and did not set it.
+    Absent,
 }
 
 /// Users and roles of which the operator is to delete those that are declared no more.
@@ -54,6 +70,8 @@ pub struct Made {
     pub users: BTreeSet<String>,
     /// Roles.
     pub roles: BTreeSet<String>,
+    /// The user root has a password that the operator gave it.
+    pub root_password: bool,
 }
 
 /// All `EtcdUser` and `EtcdRole` objects of a cluster.
@@ -63,6 +81,27 @@ pub struct Declared {
     pub users: Vec<UserWish>,
     /// The roles.
     pub roles: Vec<RoleWish>,
+    /// The password of the user root; `None` where no Secret is named for it.
+    pub root: Option<RootWish>,
+}
+
+/// The password that the user root is to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootWish {
+    /// Name of the Secret.
+    pub secret: String,
+    /// As it was last seen; `None` where there is none.
+    pub seen: Option<SecretVersion>,
+}
+
+impl RootWish {
+    /// Nothing while its Secret is not there.
+    pub fn password(&self) -> Option<Password> {
+        Some(Password {
+            secret: self.secret.clone(),
+            version: self.seen.clone()?,
+        })
+    }
 }
 
 /// An `EtcdUser`.
@@ -163,6 +202,7 @@ impl Accounts {
             }
             AuthChange::AddUser { user, .. } => {
                 self.users.insert(user.clone(), BTreeSet::new());
+                self.keep_password(change);
             }
             AuthChange::DeleteUser { user } => {
                 self.users.remove(user);
@@ -177,7 +217,9 @@ impl Accounts {
             }
             AuthChange::Enable => self.enabled = true,
             AuthChange::Disable => self.enabled = false,
-            AuthChange::SetPassword { .. } => {}
+            AuthChange::SetPassword { .. } | AuthChange::DiscardPassword { .. } => {
+                self.keep_password(change);
+            }
             AuthChange::Certify { .. } => return,
         }
         // Only this one is not counted.
@@ -185,13 +227,30 @@ impl Accounts {
             self.revision = self.revision.saturating_add(1);
         }
     }
+
+    /// The same after etcd counted a change of the password of a root that has none, and can be given none.
+    pub fn follow_in_vain(&mut self, change: &AuthChange) {
+        self.follow(change);
+        self.root = RootPassword::Absent;
+    }
+
+    /// Of the user root alone: what other users have is in the statuses of their objects.
+    pub fn keep_password(&mut self, change: &AuthChange) {
+        if change.user() == Some(ROOT) {
+            self.root = match change.password() {
+                Some(password) => RootPassword::Of(password.version.clone()),
+                None if matches!(change, AuthChange::DiscardPassword { .. }) => {
+                    RootPassword::Discarded
+                }
+                None => RootPassword::Unknown,
+            };
+        }
+    }
 }
 
 /// A password that a user is to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Password {
-    /// Name of the `EtcdUser` that asks for it.
-    pub object: String,
     /// The Secret that holds it.
     pub secret: String,
     /// As it was seen.
@@ -245,6 +304,11 @@ pub enum AuthChange {
         /// It is known to have one.
         had_one: bool,
     },
+    /// Give a user a password that is not kept.
+    DiscardPassword {
+        /// The user.
+        user: String,
+    },
     /// Issue the certificate of a user.
     Certify {
         /// Name of the `EtcdUser`.
@@ -285,6 +349,7 @@ impl AuthChange {
         match self {
             Self::AddUser { user, .. }
             | Self::SetPassword { user, .. }
+            | Self::DiscardPassword { user }
             | Self::Certify { user, .. }
             | Self::DeleteUser { user }
             | Self::GrantRole { user, .. }
@@ -304,7 +369,7 @@ impl AuthChange {
         }
     }
 
-    /// The password that a user has once this is done, and the object that asks for it.
+    /// The password that a user has once this is done.
     pub fn password(&self) -> Option<&Password> {
         match self {
             Self::AddUser { password, .. } => password.as_ref(),
@@ -329,6 +394,12 @@ impl fmt::Display for AuthChange {
             } => write!(f, "adding user {user} to etcd"),
             Self::AddUser { user, .. } => write!(f, "adding user {user} to etcd again"),
             Self::SetPassword { user, .. } => write!(f, "setting the password of user {user}"),
+            Self::DiscardPassword { user } => {
+                write!(
+                    f,
+                    "replacing the password of user {user} by one that is not kept"
+                )
+            }
             Self::Certify { user, .. } => write!(f, "issuing the certificate of user {user}"),
             Self::DeleteUser { user } => write!(f, "deleting user {user} from etcd"),
             Self::GrantRole { user, role } => write!(f, "granting role {role} to user {user}"),
@@ -406,6 +477,7 @@ impl Observed {
         Made {
             users: users.cloned().collect(),
             roles: roles.cloned().collect(),
+            root_password: false,
         }
     }
 }

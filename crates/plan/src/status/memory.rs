@@ -65,6 +65,7 @@ fn read_made(memory: &MadeAccounts) -> Made {
     Made {
         users: memory.users.iter().filter(own).cloned().collect(),
         roles: memory.roles.iter().filter(own).cloned().collect(),
+        root_password: memory.root_password == Some(true),
     }
 }
 
@@ -104,6 +105,7 @@ pub(super) fn write(latched: &Latched, uid: &str) -> Memory {
         accounts: MadeAccounts {
             users: latched.made.users.iter().cloned().collect(),
             roles: latched.made.roles.iter().cloned().collect(),
+            root_password: latched.made.root_password.then_some(true),
         },
         proven: Proof {
             template: proven.map(|it| it.template.clone()).unwrap_or_default(),

@@ -62,6 +62,7 @@ mod worlds_rest;
 mod worlds_restore;
 mod worlds_revoke;
 mod worlds_rollback;
+mod worlds_root;
 mod worlds_rotate;
 mod worlds_shrink;
 mod worlds_source;

@@ -99,6 +99,7 @@ fn declare(observed: &mut Observed, issuer: &str) {
         revision: 1,
         users: users.map(|(user, roles)| (user.to_owned(), roles)).into(),
         roles: [(ROOT.to_owned(), BTreeMap::new())].into(),
+        ..Accounts::default()
     });
     observed.etcd.auth.declared = Some(Declared {
         users: vec![UserWish {
@@ -114,6 +115,7 @@ fn declare(observed: &mut Observed, issuer: &str) {
             twin: None,
         }],
         roles: Vec::new(),
+        root: None,
     });
 }
 

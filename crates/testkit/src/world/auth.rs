@@ -6,7 +6,8 @@ use api::v1alpha1::role::{Access, Keys};
 use api::v1alpha1::user::SecretVersion;
 use plan::decision::Issuer;
 use plan::observed::{
-    Accounts, Auth, AuthChange, Declared, Issued, Login, OPERATOR, ROOT, RoleWish, UserWish,
+    Accounts, Auth, AuthChange, Declared, Issued, Login, OPERATOR, ROOT, RoleWish, RootWish,
+    UserWish,
 };
 use plan::status::Outcome;
 use plan::{Decision, Step};
@@ -111,6 +112,17 @@ impl World {
             AuthChange::AddUser { user, .. } if self.people.foreign.contains(user) => {
                 return Err("the name is taken".to_owned());
             }
+            AuthChange::AddUser { user, replaces, .. }
+                if user == ROOT && *replaces && accounts.enabled =>
+            {
+                return Err("invalid auth management".to_owned());
+            }
+            AuthChange::SetPassword { user, .. }
+                if user == ROOT && !self.people.passwords.contains_key(ROOT) =>
+            {
+                accounts.follow_in_vain(change);
+                return Ok(());
+            }
             AuthChange::SetPassword { user, .. } if !accounts.users.contains_key(user) => {
                 return Err("no such user".to_owned());
             }
@@ -123,10 +135,16 @@ impl World {
             }
             _other => accounts.follow(change),
         }
+        let user = change.user().unwrap_or_default().to_owned();
         if let Some(password) = change.password() {
             let version = password.version.resource_version.clone();
-            let user = change.user().unwrap_or_default().to_owned();
             self.people.passwords.insert(user, version);
+        } else if let AuthChange::AddUser { .. } = change {
+            self.people.passwords.remove(&user);
+        } else if let AuthChange::DiscardPassword { .. } = change
+            && let Some(has) = self.people.passwords.get_mut(&user)
+        {
+            "discarded".clone_into(has);
         }
         Ok(())
     }
@@ -171,6 +189,17 @@ impl World {
             login,
             applied,
             twin: None,
+        });
+    }
+
+    /// The cluster names a Secret for the password of root, which has this version, or is not there.
+    pub fn name_root_password(&mut self, version: Option<u64>) {
+        self.people.declared.root = Some(RootWish {
+            secret: "root-password".to_owned(),
+            seen: version.map(|version| SecretVersion {
+                secret_uid: "root".to_owned(),
+                resource_version: version.to_string(),
+            }),
         });
     }
 

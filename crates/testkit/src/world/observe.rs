@@ -173,6 +173,8 @@ impl World {
         intent.tls.trust = self.told_generation();
         intent.tls.rotate.clone_from(&self.object.rotate);
         intent.auth = self.object.auth;
+        let root = self.people.declared.root.as_ref();
+        intent.root_password = root.map(|wish| wish.secret.clone());
         intent.tls.locked = self.object.auth == Some(true) || self.has_auth();
         self.upkeep_intent(&mut intent);
         intent

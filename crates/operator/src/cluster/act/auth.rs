@@ -32,20 +32,30 @@ pub(super) async fn change(
         Ok(voter) => voter,
         Err(outcome) => return outcome,
     };
-    let password = match change.password() {
-        Some(wanted) => match read(wanted, cluster, ctx).await {
-            Ok(password) => Some(password),
-            Err(outcome) => return outcome,
-        },
-        None => None,
+    let password = match (change, change.password()) {
+        (_, Some(wanted)) => read(wanted, cluster, ctx).await.map(Some),
+        (AuthChange::DiscardPassword { .. }, None) => unguessable().map(Some),
+        (_other, None) => Ok(None),
+    };
+    let password = match password {
+        Ok(password) => password,
+        Err(outcome) => return outcome,
     };
     let uid = &observed.cluster.uid;
     match carry_out(&voter, change, password.as_deref()).await {
-        Ok(None) => {
+        Ok(Carried::Changed) => {
             ctx.accounts.follow(uid, change);
             Outcome::Done
         }
-        Ok(Some(outcome)) => {
+        Ok(Carried::AsItWas) => {
+            ctx.accounts.confirm(uid, change);
+            Outcome::Done
+        }
+        Ok(Carried::InVain) => {
+            ctx.accounts.follow_in_vain(uid, change);
+            Outcome::NotNow("user root has no password, and can be given none".to_owned())
+        }
+        Ok(Carried::Not(outcome)) => {
             ctx.accounts.forget(uid);
             outcome
         }
@@ -80,12 +90,36 @@ async fn read(wanted: &Password, cluster: &EtcdCluster, ctx: &Context) -> Result
     })
 }
 
-/// Why it is not done, where that is no error.
+/// A password that is told to etcd and to nothing else.
+fn unguessable() -> Result<String, Outcome> {
+    let (mut first, mut second) = ([0; 16], [0; 16]);
+    let random = rustls::crypto::ring::default_provider().secure_random;
+    let filled = random.fill(&mut first).and(random.fill(&mut second));
+    let (first, second) = (u128::from_ne_bytes(first), u128::from_ne_bytes(second));
+    let none = || Outcome::Failed("there is no randomness for a password".to_owned());
+    filled
+        .is_ok()
+        .then(|| format!("{first:032x}{second:032x}"))
+        .ok_or_else(none)
+}
+
+/// What became of a change.
+enum Carried {
+    /// etcd was changed.
+    Changed,
+    /// It was so already, and etcd was not changed.
+    AsItWas,
+    /// etcd counted it as a change, and changed nothing.
+    InVain,
+    /// It is not done, which is no error.
+    Not(Outcome),
+}
+
 async fn carry_out(
     voter: &Member,
     change: &AuthChange,
     password: Option<&str>,
-) -> Result<Option<Outcome>, Error> {
+) -> Result<Carried, Error> {
     match change {
         AuthChange::AddRole { role } => {
             already(voter.role_add(role).await, &[is_role_there])?;
@@ -112,6 +146,10 @@ async fn carry_out(
             let password = password.unwrap_or_default();
             return set_password(voter, (user, *had_one), password).await;
         }
+        AuthChange::DiscardPassword { user } => {
+            let password = password.unwrap_or_default();
+            voter.user_change_password(user, password).await?;
+        }
         AuthChange::DeleteUser { user } => {
             already(voter.user_delete(user).await, &[is_user_gone])?;
         }
@@ -123,7 +161,7 @@ async fn carry_out(
         AuthChange::Disable => voter.auth_disable().await?,
         AuthChange::Certify { .. } => {}
     }
-    Ok(None)
+    Ok(Carried::Changed)
 }
 
 /// A password that the user has is not set again, which would void its tokens. One that was made without a password takes
@@ -132,33 +170,47 @@ async fn set_password(
     voter: &Member,
     (user, had_one): (&str, bool),
     password: &str,
-) -> Result<Option<Outcome>, Error> {
+) -> Result<Carried, Error> {
     match voter.authenticate(user, password).await {
-        Ok(()) => return Ok(None),
+        Ok(()) => return Ok(Carried::AsItWas),
         Err(error) if matches!(error.cause, Cause::AuthFailed | Cause::AuthNotEnabled) => {}
         Err(error) => return Err(error),
     }
     if had_one {
         voter.user_change_password(user, password).await?;
-        return Ok(None);
+        return match user {
+            ROOT => has_taken(voter, password).await,
+            _other => Ok(Carried::Changed),
+        };
     }
     already(voter.user_delete(user).await, &[is_user_gone])?;
-    Ok(Some(Outcome::NotNow(
+    Ok(Carried::Not(Outcome::NotNow(
         "the user is added again, with its password".to_owned(),
     )))
 }
 
+/// etcd says that it has set the password of a user that was made without one, and does not. While authentication is on, it
+/// does not let user root be deleted.
+async fn has_taken(voter: &Member, password: &str) -> Result<Carried, Error> {
+    match voter.authenticate(ROOT, password).await {
+        Ok(()) => Ok(Carried::Changed),
+        Err(error) if matches!(error.cause, Cause::AuthNotEnabled) => Ok(Carried::Changed),
+        Err(error) if matches!(error.cause, Cause::AuthFailed) => Ok(Carried::InVain),
+        Err(error) => Err(error),
+    }
+}
+
 /// Looks once more whether etcd knows the operator.
-async fn enable(voter: &Member) -> Result<Option<Outcome>, Error> {
+async fn enable(voter: &Member) -> Result<Carried, Error> {
     for user in [OPERATOR, ROOT] {
         let roles = voter.user_get(user).await?;
         if !roles.iter().any(|role| role == ROOT) {
             let why = format!("user {user} does not have role {ROOT} by now");
-            return Ok(Some(Outcome::NotNow(why)));
+            return Ok(Carried::Not(Outcome::NotNow(why)));
         }
     }
     voter.auth_enable().await?;
-    Ok(None)
+    Ok(Carried::Changed)
 }
 
 fn permission(keys: &role::Keys, access: role::Access) -> Permission {

@@ -14,7 +14,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::reflector::Store;
 use kube::{Api, Resource, ResourceExt};
 use plan::Observed;
-use plan::observed::{Declared, Issued, Login, RoleWish, UserWish};
+use plan::observed::{Declared, Issued, Login, RoleWish, RootWish, UserWish};
 
 use crate::certificates::secrets;
 use crate::certificates::subjects::Subjects;
@@ -70,7 +70,10 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     ) else {
         return;
     };
-    let mut declared = Declared::default();
+    let mut declared = Declared {
+        root: root_wish(observed, cluster, ctx).await,
+        ..Declared::default()
+    };
     for user in users {
         let wish = user_wish(observed, &user, cluster, ctx).await;
         let twin = declared.users.iter().find(|it| it.user == wish.user);
@@ -109,6 +112,19 @@ where
         (created, object.name_any())
     });
     Some(own)
+}
+
+/// The password of the user root.
+async fn root_wish(observed: &Observed, cluster: &EtcdCluster, ctx: &Context) -> Option<RootWish> {
+    let intent = observed.cluster.intent.as_ref().ok()?;
+    let secret = intent.root_password.clone()?;
+    let asked = intent.auth == Some(true);
+    let seen = if asked {
+        version(cluster, &secret, ctx).await
+    } else {
+        None
+    };
+    Some(RootWish { secret, seen })
 }
 
 async fn user_wish(

@@ -11,7 +11,7 @@ use api::{EtcdCluster, Plane};
 use etcd::Cause;
 use futures::future::try_join_all;
 use plan::Observed;
-use plan::observed::{Accounts, AuthChange};
+use plan::observed::{Accounts, AuthChange, RootPassword};
 
 use super::targets;
 use crate::cluster::act::members::voter;
@@ -47,6 +47,24 @@ impl Noted {
             && let Ok(accounts) = &mut note.known
         {
             accounts.follow(change);
+        }
+    }
+
+    /// A password is as it should be, and nothing was changed.
+    pub(crate) fn confirm(&self, uid: &str, change: &AuthChange) {
+        if let Some(note) = self.lock().get_mut(uid)
+            && let Ok(accounts) = &mut note.known
+        {
+            accounts.keep_password(change);
+        }
+    }
+
+    /// etcd counted another password of a root that has none.
+    pub(crate) fn follow_in_vain(&self, uid: &str, change: &AuthChange) {
+        if let Some(note) = self.lock().get_mut(uid)
+            && let Ok(accounts) = &mut note.known
+        {
+            accounts.follow_in_vain(change);
         }
     }
 
@@ -158,6 +176,7 @@ async fn read_all(member: &etcd::Member) -> Result<Accounts, etcd::Error> {
         revision: status.revision,
         users: try_join_all(granted).await?.into_iter().collect(),
         roles: try_join_all(allowed).await?.into_iter().collect(),
+        root: RootPassword::Unknown,
     })
 }
 

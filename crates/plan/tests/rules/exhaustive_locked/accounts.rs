@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use api::names::Scheme;
+use api::v1alpha1::user::SecretVersion;
 use api::{EtcdClusterStatus, Plane};
 use manifests::Template;
 use plan::observed::{
     Accounts, AuthChange, Declared, Issued, Login, NO_CERTIFICATE, NOT_A_USER, OPERATOR, Process,
-    ROOT, RoleWish, UserWish,
+    ROOT, RoleWish, RootWish, UserWish,
 };
 use plan::status::{Outcome, decide_status};
 use plan::target::decide_target;
@@ -29,6 +30,8 @@ struct Known {
     asked: Option<bool>,
     accounts: Accounts,
     declared: bool,
+    /// The cluster names a Secret for the password of root: which is there, or not.
+    root: Option<bool>,
     /// What etcd says to the operator.
     refused: bool,
 }
@@ -80,6 +83,7 @@ impl Known {
         let locked = self.asked == Some(true) || self.accounts.enabled;
         if let Ok(intent) = &mut observed.cluster.intent {
             (intent.auth, intent.tls.locked) = (self.asked, locked);
+            intent.root_password = self.root.map(|_| "root-password".to_owned());
             let latched = &observed.cluster.latched;
             observed.cluster.target = Some(decide_target(intent, latched));
         }
@@ -102,7 +106,16 @@ impl Known {
 
     /// A user and its role, or nothing.
     fn declared(&self) -> Declared {
-        let mut declared = Declared::default();
+        let mut declared = Declared {
+            root: self.root.map(|there| RootWish {
+                secret: "root-password".to_owned(),
+                seen: there.then(|| SecretVersion {
+                    secret_uid: "uid".to_owned(),
+                    resource_version: "1".to_owned(),
+                }),
+            }),
+            ..Declared::default()
+        };
         if self.declared {
             declared.users.push(UserWish {
                 object: "kim".to_owned(),
@@ -190,7 +203,13 @@ fn visit(wrong: Wrong) -> (usize, Tally) {
             .into_iter()
             .flat_map(|of| ASKED.map(|it| (it, of.clone())))
         {
-            for (declared, refused) in [(false, false), (true, false), (false, true)] {
+            for (declared, root, refused) in [
+                (false, None, false),
+                (true, None, false),
+                (true, Some(false), false),
+                (true, Some(true), false),
+                (false, None, true),
+            ] {
                 visited += 1;
                 let known = Known {
                     rungs: [proven, proven, last],
@@ -199,6 +218,7 @@ fn visit(wrong: Wrong) -> (usize, Tally) {
                     asked,
                     accounts: accounts.clone(),
                     declared,
+                    root,
                     refused,
                 };
                 judge(&known, wrong, &mut tally);
