@@ -23,6 +23,7 @@ mod fault_start;
 mod fault_strange;
 mod lifecycle_access;
 mod lifecycle_adopt;
+mod lifecycle_apiserver;
 mod lifecycle_backup;
 mod lifecycle_create;
 mod lifecycle_cycles;
