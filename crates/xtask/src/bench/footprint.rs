@@ -155,6 +155,12 @@ impl Process {
         Ok(total.as_secs_f64())
     }
 
+    /// Connections that it, and all else in its network, has begun so far.
+    pub(super) fn connections(&self) -> Result<f64> {
+        let counted = parse_connections(&self.read("net/snmp")?);
+        counted.map(f64::from).context("no count of connections")
+    }
+
     fn processor_seconds(&self) -> Result<f64> {
         let ticks = parse_ticks(&self.read("stat")?).context("no processor time")?;
         Ok(f64::from(ticks) / TICKS_PER_SECOND)
@@ -165,6 +171,15 @@ impl Process {
 fn parse_resident(status: &str) -> Option<u32> {
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The line `Tcp:` with the names, and the one with the figures.
+fn parse_connections(snmp: &str) -> Option<u32> {
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let (names, figures) = (lines.next()?, lines.next()?);
+    let mut pairs = names.split_whitespace().zip(figures.split_whitespace());
+    let (_, opened) = pairs.find(|(name, _)| *name == "ActiveOpens")?;
+    opened.parse().ok()
 }
 
 /// User and system time. The program's name, in brackets, may hold spaces.
@@ -187,5 +202,7 @@ mod tests {
         );
         let stat = "7 (a b) c) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0";
         assert_eq!(parse_ticks(stat), Some(200));
+        let snmp = "Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn ActiveOpens PassiveOpens\nTcp: 200 -1 17 5\n";
+        assert_eq!(parse_connections(snmp), Some(17));
     }
 }

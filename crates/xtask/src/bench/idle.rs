@@ -83,6 +83,8 @@ pub(super) struct Watched {
     pub(super) processor: f64,
     /// Looks that found a cluster as it should be.
     looks: f64,
+    /// Connections that it began, to members or anything else. Each one to a member with TLS is a handshake.
+    pub(super) connections: f64,
 }
 
 /// The operator, with so many workers until this is dropped, where that is another number than it has.
@@ -124,12 +126,14 @@ impl<'a> Operator<'a> {
     pub(super) fn watch(&self, what: &str) -> Result<Watched> {
         eprintln!("  watching {} s: {what}", WATCHED.as_secs());
         let (processor, looks) = (self.process.precise_seconds()?, self.looks()?);
+        let connections = self.process.connections()?;
         let start = Instant::now();
         std::thread::sleep(WATCHED);
         let longer = start.elapsed().as_secs_f64() / WATCHED.as_secs_f64();
         Ok(Watched {
             processor: (self.process.precise_seconds()? - processor) / longer,
             looks: (self.looks()? - looks) / longer,
+            connections: (self.process.connections()? - connections) / longer,
         })
     }
 

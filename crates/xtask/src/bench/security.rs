@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::place::Place;
@@ -16,6 +16,8 @@ use crate::live::{Watch, Written, text};
 /// Of two, where one is to be at most so much more.
 const RATIO: f64 = 1.2;
 const GAP_RATIO: f64 = 1.5;
+/// New connections of the operator in a minute in which nothing happens.
+const HANDSHAKES: f64 = 0.0;
 /// No gap may be longer, in milliseconds.
 const LONGEST_GAP: f64 = 1000.0;
 const THREE: usize = 3;
@@ -321,37 +323,56 @@ fn print(measured: &Measured, rounds: u8) {
 fn at_rest(target: &Target, clusters: u8) -> Result<Table> {
     let operator = idle::Operator::at_work(target)?;
     let mut seen = Vec::new();
-    for locked in [false, true] {
+    let tls = json!({"security": {"tls": {}}});
+    let auth = json!({"security": {"tls": {}, "auth": {"enabled": true}}});
+    for (what, spec) in [
+        ("plaintext", json!({})),
+        ("TLS", tls),
+        ("TLS and users", auth),
+    ] {
         let mut place = Place::new(target, "rest")?;
-        let spec = if locked {
-            json!({"security": {"tls": {}}})
-        } else {
-            json!({})
-        };
         for number in 1..=clusters {
             place.create_cluster_with(&format!("m{number}"), 1, CONTROL_PLANE_ETCD, &spec)?;
         }
         footprint::settle(&place)?;
-        let what = format!("{clusters} clusters, TLS: {locked}");
-        seen.push((operator.watch(&what)?.processor, operator.memory()?));
+        let watched = operator.watch(&format!("{clusters} clusters, {what}"))?;
+        seen.push((watched, operator.memory()?));
         place.empty()?;
     }
-    let mut table = Table::new(&["figure", "plaintext", "TLS", "ratio", "aim", "verdict"]);
-    if let [(processor, memory), (with_tls, memory_with_tls)] = seen.as_slice() {
-        for (name, without, with) in [
-            ("processor per idle minute, s", processor, with_tls),
-            ("memory, MiB", memory, memory_with_tls),
-        ] {
-            let ratio = with / without;
-            table.row(vec![
-                format!("{name}, {clusters} clusters"),
-                format!("{without:.3}"),
-                format!("{with:.3}"),
-                format!("{ratio:.2}"),
-                format!("≤ {RATIO}"),
-                verdict(ratio, RATIO),
-            ]);
-        }
+    let header = ["figure", "plaintext", "with", "ratio", "aim", "verdict"];
+    let mut table = Table::new(&header);
+    let [(plain, memory), (with, more), (users, _)] = seen.as_slice() else {
+        bail!("three kinds of clusters are watched");
+    };
+    for (name, without, with) in [
+        (
+            "processor per idle minute, s, TLS",
+            plain.processor,
+            with.processor,
+        ),
+        ("memory, MiB, TLS", *memory, *more),
+    ] {
+        let ratio = with / without;
+        table.row(vec![
+            format!("{name}, {clusters} clusters"),
+            format!("{without:.3}"),
+            format!("{with:.3}"),
+            format!("{ratio:.2}"),
+            format!("≤ {RATIO}"),
+            verdict(ratio, RATIO),
+        ]);
+    }
+    // Watches of the API server begin again every few minutes, with TLS or without.
+    for (name, with) in [("TLS", with), ("TLS and users", users)] {
+        let more = (with.connections - plain.connections).max(0.0).round();
+        table.row(vec![
+            format!("handshakes per idle minute, {name}, {clusters} clusters"),
+            format!("{:.1} connections", plain.connections),
+            format!("{:.1} connections", with.connections),
+            format!("{more} more"),
+            format!("{HANDSHAKES}"),
+            verdict(more, HANDSHAKES),
+        ]);
     }
     Ok(table)
 }

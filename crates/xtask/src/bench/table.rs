@@ -61,6 +61,8 @@ impl Times {
 pub(super) fn verdict(figure: f64, aim: f64) -> String {
     if figure <= aim {
         "met".to_owned()
+    } else if aim < f64::EPSILON {
+        "missed".to_owned()
     } else {
         format!("missed by {:.0} %", (figure / aim - 1.0) * 100.0)
     }
