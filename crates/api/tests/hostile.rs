@@ -16,6 +16,7 @@ fn specs() {
         r#"{"version":"v3.5.35","etcd":{"quotaBackendBytes":2147483648,"snapshotCount":10000,"extraEnv":[{"name":"A","value":"b"}]}}"#,
         r#"{"maintenance":{"defragmentation":{"window":{"start":"02:00","duration":"2h","timeZone":"UTC"}},"keepRevisions":1000,"compact":"Allowed"}}"#,
         r#"{"recovery":{"mode":"Ask","nodePatienceSeconds":300,"joinPatienceSeconds":600},"upgrade":{"walk":true}}"#,
+        r#"{"security":{"tls":{"certManager":{"issuerRef":{"name":"i","kind":"ClusterIssuer"}},"extraNames":["a","10.0.0.1"],"minVersion":"TLS1.3","plaintextClients":"Accept","liveSwitch":true},"auth":{"enabled":true,"rootPasswordSecret":"root"},"networkPolicy":{"clients":[{"podSelector":{"matchLabels":{"a":"b"}}},{"ipBlock":{"cidr":"10.0.0.0/8","except":["10.1.0.0/16"]}}]}}}"#,
         r#"{"security":{"tls":{"enabled":true,"autoTLS":true}},"access":{"nodePort":{"enabled":true,"port":30379}}}"#,
     ];
     never_panics(&samples, |input| {
