@@ -35,6 +35,12 @@ pub fn etcd_of(uid: &str) -> Result<Option<String>> {
     process(|read| read("comm").trim() == "etcd" && read("cgroup").contains(&pod))
 }
 
+/// Any process of a pod: all of them have its network.
+pub(crate) fn process_of(uid: &str) -> Result<Option<String>> {
+    let pod = format!("pod{uid}");
+    process(|read| read("cgroup").contains(&pod))
+}
+
 /// The process that is the kubelet of a node.
 pub fn kubelet_of(node: &str) -> Result<Option<String>> {
     let named = format!("--hostname-override={node}");

@@ -36,6 +36,7 @@ mod lifecycle_operator_adopt;
 mod lifecycle_operator_cycles;
 mod lifecycle_operator_upgrade;
 mod lifecycle_pods;
+mod lifecycle_policy;
 mod lifecycle_restore;
 mod lifecycle_rollout;
 mod lifecycle_rotate;
