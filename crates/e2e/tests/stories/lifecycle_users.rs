@@ -254,6 +254,57 @@ async fn switched_off(stage: &Stage, cluster: &Cluster) -> Result<()> {
     cluster.put("free", "again").await
 }
 
+/// A person switches it on, and does not think of the operator: the condition has the command that lets it in, and root keeps
+/// the password that the person gave it.
+#[test]
+fn authentication_that_was_switched_on_by_hand_is_told_with_the_command_and_taken_over() -> Played {
+    story(|stage| async move {
+        if !deep() {
+            e2e::skipped("E2E_DEEP is not set");
+            return Ok(());
+        }
+        let mut spec = locked(true);
+        spec["size"] = json!(1);
+        spec["security"]["auth"] = Value::Null;
+        let cluster = stage.create("c", spec).await?;
+        cluster.ready_within(MINUTE * 2).await?;
+        let bare = "exec c-0 -c etcd -- etcdctl";
+        for words in [
+            "user add root:theirs",
+            "role add root",
+            "user grant-role root root",
+            "auth enable",
+        ] {
+            let words = format!("{bare} {words}");
+            let words: Vec<&str> = words.split(' ').collect();
+            stage.commands.kubectl(&words).await?.accepted()?;
+        }
+        let on = r#"{"spec":{"security":{"auth":{"enabled":true}}}}"#;
+        stage.commands.patch("c", on).await?.accepted()?;
+        let words = ["etcdctl user add etcd-operator --no-password"];
+        let told = cluster
+            .complains_within(MINUTE * 2, "Degraded", &words)
+            .await?;
+        let (_, commands) = told.split_once("run: ").context("no command")?;
+        for command in commands.split("&&").take(2) {
+            let words = command.split_whitespace().skip(1).take(4);
+            let words: Vec<&str> = words.map(|it| it.trim_end_matches(['.', ';'])).collect();
+            etcdctl(&stage, "root:theirs", &words).await?.accepted()?;
+        }
+        until("the operator is let in", MINUTE * 2, || async {
+            let auth = cluster.status().await?.auth.context("no status.auth")?;
+            Ok(auth.enabled)
+        })
+        .await?;
+        cluster.ready_within(MINUTE * 2).await?;
+        let list = ["user", "list"];
+        etcdctl(&stage, "root:theirs", &list)
+            .await?
+            .accepted()
+            .map(drop)
+    })
+}
+
 #[test]
 fn users_and_roles_that_cannot_be_are_rejected() -> Played {
     story(|stage| async move {
