@@ -9,6 +9,7 @@
 //! member list, balances over members where we need to know who answered, and wants `protoc`.
 
 mod auth;
+mod calls;
 mod connect;
 mod error;
 mod facts;
@@ -25,6 +26,7 @@ mod snapshot;
 mod tls;
 
 pub use auth::{Access, AuthStatus, Permission};
+pub use calls::{Call, Calls};
 pub use connect::{BoxFuture, BoxStream, ByteStream, Connect, DirectTcp, Target};
 pub use error::{Cause, Error};
 pub use facts::{Consistency, DowngradeAction, KeyValue, MemberInfo, MemberList, Status};

@@ -215,6 +215,7 @@ impl Member {
         A: Message + Default + 'static,
     {
         let answer = self.exchange(path, request).await;
+        self.slot.calls.count(call, answer.is_ok());
         answer.map_err(|cause| Error::new(call, &self.slot.target, cause))
     }
 

@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tonic::body::Body;
 
 use crate::CLIENT_PORT;
+use crate::calls::Calls;
 use crate::connect::{BoxStream, Connect, Target};
 use crate::member::Member;
 use crate::tls::{Credentials, Refusal};
@@ -59,6 +60,7 @@ impl Security {
 pub struct Pool {
     connect: Arc<dyn Connect>,
     window: u32,
+    calls: Calls,
     slots: Arc<Mutex<BTreeMap<Name, Arc<Slot>>>>,
 }
 
@@ -72,6 +74,7 @@ impl Pool {
         Self {
             connect,
             window: WINDOW,
+            calls: Calls::default(),
             slots: Arc::default(),
         }
     }
@@ -91,7 +94,7 @@ impl Pool {
                 Arc::clone(&self.connect),
                 target.clone(),
                 security.clone(),
-                self.window,
+                (self.window, self.calls.clone()),
             ))
         };
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,6 +109,11 @@ impl Pool {
     pub fn retain(&self, mut keep: impl FnMut(&Target) -> bool) {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         slots.retain(|_, slot| keep(&slot.target));
+    }
+
+    /// The calls of its members, counted from now on as well.
+    pub fn calls(&self) -> Calls {
+        self.calls.clone()
     }
 
     /// How many pods are remembered.
@@ -128,6 +136,7 @@ pub(crate) struct Slot {
     pub(crate) target: Target,
     security: Security,
     window: u32,
+    pub(crate) calls: Calls,
     /// Held while connecting, so that calls made together share one connection.
     open: tokio::sync::Mutex<Option<Open>>,
 }
@@ -143,12 +152,18 @@ pub(crate) struct Open {
 }
 
 impl Slot {
-    fn new(connect: Arc<dyn Connect>, target: Target, security: Security, window: u32) -> Self {
+    fn new(
+        connect: Arc<dyn Connect>,
+        target: Target,
+        security: Security,
+        (window, calls): (u32, Calls),
+    ) -> Self {
         Self {
             connect,
             target,
             security,
             window,
+            calls,
             open: tokio::sync::Mutex::default(),
         }
     }

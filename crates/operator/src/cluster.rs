@@ -63,19 +63,25 @@ pub async fn reconcile(guarded: Arc<Guarded>, ctx: Arc<Context>) -> Result<Actio
 
 /// The four calls.
 async fn look(cluster: &EtcdCluster, ctx: &Context) -> Result<Action, Error> {
+    let _look = ctx.metrics.begin_look();
     let observed = observe::observe(cluster, ctx).await?;
+    ctx.board.note(&observed);
     let decision = plan::decide(&observed);
     tracing::debug!(step = ?decision.step, why = %decision.why, "decided");
     if let Some(forbidden) = &decision.forbidden {
         let (step, violation) = (&forbidden.step, &forbidden.violation);
         tracing::error!(?step, %violation, "a rule proposed a step that is not safe: this is a bug");
     }
+    let begun = Instant::now();
     let tried = attempt::attempt(cluster, &observed, &decision, ctx).await;
     let outcome = tried.outcome;
     if tried.held.is_zero() {
         log(&decision, &outcome);
         let step = name(&decision.step);
         ctx.metrics.count(step, decision.reason(), &outcome);
+        if !matches!(decision.step, Step::Nothing | Step::Wait | Step::Refuse) {
+            ctx.metrics.time_step(step, begun.elapsed());
+        }
     }
     report::report(cluster, &observed, &decision, &outcome, ctx).await?;
     let pause = pause(&decision, &outcome).saturating_add(jitter(&observed, &decision));

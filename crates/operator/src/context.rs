@@ -13,6 +13,7 @@ use plan::status::Outcome;
 use plan::{Decision, Observed};
 
 use crate::backoff::Attempts;
+use crate::board::Board;
 use crate::caches::Caches;
 use crate::certificates::sources::Sources;
 use crate::certificates::vault::Vault;
@@ -55,6 +56,8 @@ pub struct Context {
     pub accounts: Noted,
     /// Versions of the Secrets with passwords.
     pub versions: Versions,
+    /// What looks saw that no status says.
+    pub board: Arc<Board>,
     /// What was done.
     pub metrics: Arc<Metrics>,
     /// What was watched of members that do not keep up.

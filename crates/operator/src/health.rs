@@ -67,6 +67,8 @@ pub struct CacheState {
     pub news: Option<Timestamp>,
     /// Since when the watch fails.
     pub failing: Option<Timestamp>,
+    /// How often it failed.
+    pub failures: u64,
     /// The same by the clock that is never set, and whether the API server refuses it.
     failed: Option<(Instant, bool)>,
 }
@@ -93,6 +95,7 @@ impl Cache {
     pub fn fail(&self, refused: bool) {
         let mut state = lock(&self.state);
         state.failing.get_or_insert_with(clock::now);
+        state.failures = state.failures.saturating_add(1);
         let (since, _) = state.failed.unwrap_or((Instant::now(), false));
         state.failed = Some((since, refused));
     }
@@ -205,7 +208,11 @@ impl Health {
         for scope in &lock(&self.0).scopes {
             for cache in lock(&scope.caches).iter() {
                 let state = *lock(&cache.state);
-                let kind = worst.entry(cache.kind.clone()).or_insert(state);
+                let kind = worst.entry(cache.kind.clone()).or_insert(CacheState {
+                    failures: 0,
+                    ..state
+                });
+                kind.failures = kind.failures.saturating_add(state.failures);
                 kind.filled &= state.filled;
                 kind.news = kind.news.min(state.news);
                 kind.failing = [kind.failing, state.failing].into_iter().flatten().min();

@@ -1,6 +1,8 @@
 //! `/healthz`, `/readyz` and `/metrics` of the operator itself. Any pod may connect here, so no connection lasts, and
 //! a client that opens many closes only the oldest of its own.
 
+mod scrape;
+
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -10,13 +12,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
+use self::scrape::Scrapes;
 use crate::health::Health;
 use crate::metrics::Metrics;
 
@@ -43,6 +47,7 @@ pub async fn serve_on(
     health: Arc<Health>,
     metrics: Arc<Metrics>,
 ) -> std::io::Result<()> {
+    let scrapes = Arc::new(Scrapes::new(&health, &metrics));
     let mut open: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         let stream = match listener.accept().await {
@@ -59,14 +64,14 @@ pub async fn serve_on(
         {
             oldest.abort();
         }
-        let serve = answer_one(stream, Arc::clone(&health), Arc::clone(&metrics));
+        let serve = answer_one(stream, Arc::clone(&health), Arc::clone(&scrapes));
         open.push_back(tokio::spawn(serve).abort_handle());
     }
 }
 
-async fn answer_one(stream: TcpStream, health: Arc<Health>, metrics: Arc<Metrics>) {
+async fn answer_one(stream: TcpStream, health: Arc<Health>, scrapes: Arc<Scrapes>) {
     let answer = service_fn(move |request| {
-        std::future::ready(Ok::<_, Infallible>(answer(&request, &health, &metrics)))
+        std::future::ready(Ok::<_, Infallible>(answer(&request, &health, &scrapes)))
     });
     let served = hyper::server::conn::http1::Builder::new()
         .keep_alive(false)
@@ -78,24 +83,26 @@ async fn answer_one(stream: TcpStream, health: Arc<Health>, metrics: Arc<Metrics
     }
 }
 
-fn answer(
-    request: &Request<Incoming>,
-    health: &Health,
-    metrics: &Metrics,
-) -> Response<Full<Bytes>> {
+/// Whole, or in pieces.
+type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+fn answer(request: &Request<Incoming>, health: &Health, scrapes: &Scrapes) -> Answer {
     let told = |state: Result<(), String>| match state {
-        Ok(()) => (StatusCode::OK, "ok".into()),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
+        Ok(()) => plain(StatusCode::OK, "ok".to_owned()),
+        Err(why) => plain(StatusCode::SERVICE_UNAVAILABLE, why),
     };
-    let (status, text) = match request.uri().path() {
+    match request.uri().path() {
         "/healthz" => told(health.live()),
         "/readyz" => told(health.ready()),
-        "/metrics" => (StatusCode::OK, metrics.render(health)),
-        _other => (StatusCode::NOT_FOUND, "not found".into()),
-    };
-    let mut response = Response::new(Full::new(Bytes::from(text)));
+        "/metrics" => scrapes.answer(request.headers()),
+        _other => plain(StatusCode::NOT_FOUND, "not found".to_owned()),
+    }
+}
+
+fn plain(status: StatusCode, text: String) -> Answer {
+    let mut response = Response::new(Full::new(Bytes::from(text)).boxed_unsync());
     *response.status_mut() = status;
-    let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, text);
     response
 }
@@ -131,6 +138,89 @@ mod tests {
         let first = tokio::time::timeout(LONGEST, flood[0].read(&mut byte)).await;
         assert!(matches!(first, Ok(Ok(0) | Err(_))), "{first:?}");
         assert!(get(address, "/readyz").await.contains("503"));
+        serving.abort();
+    }
+
+    /// Not by a client of HTTP: what comes over the wire is read as it is.
+    #[tokio::test]
+    async fn the_metrics_are_compressed_for_who_asks_and_whole() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let metrics = Arc::new(Metrics::default());
+        metrics.watch(crate::metrics::fleet(2000), Arc::default());
+        let serving = tokio::spawn(serve_on(listener, Arc::default(), metrics));
+        let ask = async |head: &str| {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let request = format!("GET /metrics HTTP/1.0\r\nHost: probes\r\n{head}\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            let end = answer
+                .windows(4)
+                .position(|four| four == b"\r\n\r\n")
+                .unwrap();
+            let body = answer.split_off(end + 4);
+            (String::from_utf8(answer).unwrap(), body)
+        };
+        let (_, plain) = ask("").await;
+        let plain = String::from_utf8(plain).unwrap();
+        assert!(plain.ends_with("# EOF\n"));
+        let sizes = plain
+            .lines()
+            .filter(|line| line.starts_with("etcd_cluster_size{"));
+        assert_eq!(sizes.count(), 2000);
+        let (head, packed) = ask("Accept-Encoding: gzip\r\n").await;
+        assert!(head.contains("content-encoding: gzip"), "{head}");
+        let mut unpacked = String::new();
+        let mut reader = flate2::read::GzDecoder::new(packed.as_slice());
+        std::io::Read::read_to_string(&mut reader, &mut unpacked).unwrap();
+        let clusters = |text: &str| {
+            text.lines()
+                .filter(|line| line.starts_with("etcd_cluster"))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(clusters(&unpacked), clusters(&plain));
+        assert!(
+            packed.len() * 8 < plain.len(),
+            "{} of {}",
+            packed.len(),
+            plain.len()
+        );
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn too_many_readers_of_the_metrics_are_turned_away() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let metrics = Arc::new(Metrics::default());
+        metrics.watch(crate::metrics::fleet(2000), Arc::default());
+        let serving = tokio::spawn(serve_on(listener, Arc::default(), metrics));
+        let mut idle = Vec::new();
+        for _reader in 0..20 {
+            // Hardly anything waits in its buffers.
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.set_recv_buffer_size(4096).unwrap();
+            let mut stream = socket.connect(address).await.unwrap();
+            let request = b"GET /metrics HTTP/1.0\r\nHost: probes\r\n\r\n";
+            stream.write_all(request).await.unwrap();
+            let mut first = [0; 12];
+            stream.read_exact(&mut first).await.unwrap();
+            if first.ends_with(b"503") {
+                break;
+            }
+            idle.push(stream);
+        }
+        assert!((1..20).contains(&idle.len()), "{}", idle.len());
+        // Those that are done make place for others.
+        drop(idle);
+        let whole = async {
+            while !get(address, "/metrics").await.contains("# EOF") {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(LONGEST, whole).await.unwrap();
         serving.abort();
     }
 }

@@ -34,6 +34,7 @@ use crate::health::{Health, Scope};
 use crate::lanes::Lanes;
 use crate::lease::Election;
 use crate::metrics::Metrics;
+use crate::requests::CountLayer;
 use crate::restore::Restores;
 use crate::waits::Waits;
 use crate::webhook::Keeper;
@@ -51,8 +52,8 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     dumps::forbid();
     let _most = descriptors::raise();
     let (config, inside) = connect_config(&options).await?;
-    let client = client(config).context("the kubeconfig cannot be used")?;
     let (health, metrics) = (Arc::<Health>::default(), Arc::<Metrics>::default());
+    let client = client(config, &metrics).context("the kubeconfig cannot be used")?;
     let told = (Arc::clone(&health), Arc::clone(&metrics));
     let probes = tokio::spawn(probes::serve(options.probe_address, told.0, told.1));
     let stop = stop_signal()?.shared();
@@ -72,6 +73,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         held = acquire(election.as_ref()) => held,
         () = stop.clone() => return Ok(()),
     };
+    metrics.lead();
     let lost = async {
         match (&election, held) {
             (Some(election), Some(since)) => election.hold(since).await,
@@ -156,10 +158,12 @@ struct Shared {
     health: Arc<Health>,
 }
 
-/// A client whose every request has a deadline.
-fn client(config: Config) -> kube::Result<Client> {
+/// A client whose every request has a deadline and is counted.
+fn client(config: Config, metrics: &Arc<Metrics>) -> kube::Result<Client> {
     let builder = ClientBuilder::try_from(config)?;
-    Ok(builder.with_layer(&DeadlineLayer::default()).build())
+    let builder = builder.with_layer(&DeadlineLayer::default());
+    let count = CountLayer(Arc::clone(metrics));
+    Ok(builder.with_layer(&count).build())
 }
 
 /// The version of the API server. In a pod it is waited for: a restart would not bring it back.
@@ -266,9 +270,11 @@ async fn control(
         jobs: jobs.clone(),
     };
     let caches = watch(client, (namespace, scope), known, &mut woken);
-    shared.metrics.watch(clusters.clone());
     scope.work(clusters.clone());
     let context = Arc::new(build_context(shared, options, caches));
+    let board = Arc::clone(&context.board);
+    shared.metrics.watch(clusters.clone(), board);
+    shared.metrics.watch_calls(context.pool.calls());
     let farewells = farewells(gone, Arc::clone(&context));
     let sweeps = cluster::farewell::sweep_for_ever(Arc::clone(&context));
     let work = Controller::for_stream(cluster_events, clusters)
@@ -412,6 +418,7 @@ fn build_context(shared: &Shared, options: &Options, caches: Caches) -> Context 
     };
     Context {
         metrics: Arc::clone(&shared.metrics),
+        board: Arc::default(),
         client: shared.client.clone(),
         caches,
         pool: etcd::Pool::new(Arc::clone(&shared.connect)),

@@ -92,6 +92,10 @@ fn files(layout: &Layout, check: bool) -> Result<Vec<(PathBuf, String)>> {
         (root().join("config/install.yaml"), install(layout)?),
         (root().join("docs/reference/reasons.md"), reasons()),
         (root().join("docs/reference/cli.md"), commands::reference()),
+        (
+            root().join("docs/reference/metrics.md"),
+            signals::reference::metrics(),
+        ),
     ]);
     Ok(made)
 }

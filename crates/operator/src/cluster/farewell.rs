@@ -62,6 +62,7 @@ pub fn sweep(ctx: &Context) {
 }
 
 fn forget(ctx: &Context, keep: impl Fn(&str) -> bool) {
+    ctx.board.retain(&keep);
     ctx.found_right.retain(&keep);
     ctx.compared.retain(&keep);
     ctx.accounts.retain(&keep);

@@ -47,7 +47,13 @@ pub async fn report(
     };
     let phase = new.as_ref().map_or(old.phase, |new| new.phase);
     let written = match new {
-        Some(new) => write_unless_stale(cluster, new, ctx).await,
+        Some(new) => {
+            let written = write_unless_stale(cluster, new.clone(), ctx).await;
+            if written.is_ok() {
+                ctx.metrics.changed(&old, &new, observed.now);
+            }
+            written
+        }
         None => Ok(()),
     };
     // What was done is reported even if the object was written in between, for no later look reports it; a new phase is

@@ -1,78 +1,50 @@
 //! How every EtcdBackup is: nine numbers, read from its status.
 
+use std::fmt;
+
 use api::v1alpha1::backup::{BackupEntry, Compared, EtcdBackup, EtcdBackupStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
 use kube::runtime::reflector::Store;
+use prometheus_client::encoding::DescriptorEncoder;
+use signals::Metric;
+use signals::metrics::backup;
 
-use super::{head, line};
+use super::page::begin;
 use crate::backup::Guarded;
 
-/// A gauge of every EtcdBackup.
-struct Family {
-    name: &'static str,
-    help: &'static str,
-    number: fn(&EtcdBackupStatus) -> Option<i64>,
-}
+/// A number of an EtcdBackup, where it is known.
+type Number = fn(&EtcdBackupStatus) -> Option<i64>;
 
-const FAMILIES: [Family; 9] = [
-    Family {
-        name: "etcd_backup_ready",
-        help: "1 where the condition Ready of an EtcdBackup is True, 0 where it is not.",
-        number: |status| {
-            let mut conditions = status.conditions.iter();
-            let ready = conditions.find(|it| it.type_ == "Ready")?;
-            Some(i64::from(ready.status == "True"))
-        },
-    },
-    Family {
-        name: "etcd_backup_newest_seconds",
-        help: "When the newest backup was complete that did not fail its verification, in seconds since 1970; absent where there is none.",
-        number: |status| newest(status).map(Timestamp::as_second),
-    },
-    Family {
-        name: "etcd_backup_size_bytes",
-        help: "Bytes of the newest backup in the store.",
-        number: |status| status.backup_size,
-    },
-    Family {
-        name: "etcd_backup_duration_seconds",
-        help: "How long the newest backup took.",
-        number: |status| status.backup_seconds,
-    },
-    Family {
-        name: "etcd_backup_failures",
-        help: "Attempts that failed since the last backup.",
-        number: |status| {
-            status.phase?;
-            Some(i64::from(status.failures.unwrap_or(0)))
-        },
-    },
-    Family {
-        name: "etcd_backup_next_seconds",
-        help: "When the next backup is due, in seconds since 1970; absent without a schedule.",
-        number: |status| second(status.next_backup_time.as_ref()),
-    },
-    Family {
-        name: "etcd_backup_verified_seconds",
-        help: "When etcd last ran on a backup and found it good, in seconds since 1970; absent without one.",
-        number: |status| second(verified(status).map(|it| &it.time)),
-    },
-    Family {
-        name: "etcd_backup_verified_backup_seconds",
-        help: "When the backup was complete on which that was, in seconds since 1970.",
-        number: |status| second(verified(status)?.backup_time.as_ref()),
-    },
-    Family {
-        name: "etcd_backup_damaged",
-        help: "Backups that failed their last verification, of the newest ten.",
-        number: |status| {
-            status.phase?;
-            let damaged = status.backups.iter().filter(|entry| entry.damaged);
-            i64::try_from(damaged.count()).ok()
-        },
-    },
+const FAMILIES: [(&Metric, Number); 9] = [
+    (&backup::READY, |status| {
+        let mut conditions = status.conditions.iter();
+        let ready = conditions.find(|it| it.type_ == "Ready")?;
+        Some(i64::from(ready.status == "True"))
+    }),
+    (&backup::NEWEST, |status| {
+        newest(status).map(Timestamp::as_second)
+    }),
+    (&backup::SIZE, |status| status.backup_size),
+    (&backup::DURATION, |status| status.backup_seconds),
+    (&backup::FAILURES, |status| {
+        status.phase?;
+        Some(i64::from(status.failures.unwrap_or(0)))
+    }),
+    (&backup::NEXT, |status| {
+        second(status.next_backup_time.as_ref())
+    }),
+    (&backup::VERIFIED, |status| {
+        second(verified(status).map(|it| &it.time))
+    }),
+    (&backup::VERIFIED_BACKUP, |status| {
+        second(verified(status)?.backup_time.as_ref())
+    }),
+    (&backup::DAMAGED, |status| {
+        status.phase?;
+        let damaged = status.backups.iter().filter(|entry| entry.damaged);
+        i64::try_from(damaged.count()).ok()
+    }),
 ];
 
 /// Those on which no etcd ran are left out.
@@ -96,86 +68,33 @@ fn second(time: Option<&Time>) -> Option<i64> {
 }
 
 /// All of them.
-pub(super) fn tell(text: &mut String, stores: &[Store<Guarded>]) {
+pub(super) fn tell(encoder: &mut DescriptorEncoder<'_>, stores: &[Store<Guarded>]) -> fmt::Result {
     let all = stores.iter().flat_map(Store::state);
     let mut backups: Vec<_> = all.collect();
-    backups.sort_by_key(|backup| backup.0.as_ref().map(place).unwrap_or_default());
-    for family in FAMILIES {
-        head(text, family.name, "gauge", family.help);
+    backups.sort_by(|one, other| {
+        let place = |backup: &Guarded| {
+            backup
+                .0
+                .as_ref()
+                .ok()
+                .map(|it| labels(it).map(str::to_owned))
+        };
+        place(one).cmp(&place(other))
+    });
+    for (metric, number) in FAMILIES {
+        let mut lines = begin(encoder, metric)?;
         for backup in backups.iter().filter_map(|backup| backup.0.as_ref().ok()) {
-            let status = backup.status.as_ref();
-            if let Some(number) = status.and_then(family.number) {
-                line(text, family.name, &place(backup), number);
+            if let Some(number) = backup.status.as_ref().and_then(number) {
+                lines.gauge(&labels(backup), number)?;
             }
         }
     }
+    Ok(())
 }
 
-fn place(backup: &EtcdBackup) -> String {
-    let (namespace, name) = (backup.namespace().unwrap_or_default(), backup.name_any());
-    format!("namespace=\"{namespace}\",name=\"{name}\"")
-}
-
-#[cfg(test)]
-mod tests {
-    use kube::core::DeserializeGuard;
-    use kube::runtime::{reflector, watcher};
-    use serde_json::json;
-
-    use super::*;
-
-    fn text(status: &serde_json::Value) -> String {
-        let backup = json!({
-            "apiVersion": "etcd.etcd.io/v1alpha1", "kind": "EtcdBackup",
-            "metadata": {"namespace": "prod", "name": "nightly"},
-            "spec": {"clusterName": "db", "storageType": "S3"}, "status": status,
-        });
-        let mut writer = reflector::store::Writer::<Guarded>::default();
-        let backup: Guarded = DeserializeGuard(Ok(serde_json::from_value(backup).unwrap()));
-        writer.apply_watcher_event(&watcher::Event::Apply(backup));
-        let mut text = String::new();
-        tell(&mut text, &[writer.as_reader()]);
-        text
-    }
-
-    #[test]
-    fn what_an_alert_needs_is_there() {
-        let text = text(&json!({
-            "phase": "Failed", "failures": 2, "backupSize": 10, "backupSeconds": 4,
-            "completionTime": "1970-01-01T00:00:09Z", "nextBackupTime": "1970-01-01T00:00:20Z",
-            "lastVerified": {"id": "a", "time": "1970-01-01T00:00:08Z", "backupTime": "1970-01-01T00:00:05Z",
-                             "revision": 1, "compared": "HashKV"},
-            "backups": [
-                {"id": "b", "time": "1970-01-01T00:00:09Z", "revision": 2, "bytes": 10, "damaged": true},
-                {"id": "a", "time": "1970-01-01T00:00:05Z", "revision": 1, "bytes": 9}],
-            "conditions": [{"type": "Ready", "status": "False", "reason": "BackupDamaged",
-                            "message": "", "lastTransitionTime": "1970-01-01T00:00:00Z"}],
-        }));
-        let place = "{namespace=\"prod\",name=\"nightly\"}";
-        for (name, number) in [
-            ("ready", 0),
-            // The damaged one does not count.
-            ("newest_seconds", 5),
-            ("size_bytes", 10),
-            ("duration_seconds", 4),
-            ("failures", 2),
-            ("next_seconds", 20),
-            ("verified_seconds", 8),
-            ("verified_backup_seconds", 5),
-            ("damaged", 1),
-        ] {
-            let line = format!("etcd_backup_{name}{place} {number}");
-            assert!(text.lines().any(|it| it == line), "{line}\n{text}");
-        }
-        let series = text.lines().filter(|line| !line.starts_with('#'));
-        assert!(series.count() <= 10);
-    }
-
-    #[test]
-    fn checksums_alone_are_no_verification() {
-        let text = text(&json!({
-            "lastVerified": {"id": "a", "time": "1970-01-01T00:00:08Z", "revision": 1, "compared": "ChecksumOnly"},
-        }));
-        assert!(!text.contains("etcd_backup_verified_seconds{"), "{text}");
-    }
+fn labels(backup: &EtcdBackup) -> [&str; 3] {
+    let meta = &backup.metadata;
+    let [namespace, name] =
+        [&meta.namespace, &meta.name].map(|it| it.as_deref().unwrap_or_default());
+    [namespace, &backup.spec.cluster_name, name]
 }

@@ -132,6 +132,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         domain: "cluster.local".into(),
         vault: operator::certificates::vault::Vault::default(),
         sources: operator::certificates::sources::Sources::default(),
+        board: Arc::default(),
         found_right: operator::context::FoundRight::default(),
         compared: operator::context::Compared::default(),
         accounts: operator::cluster::observe::auth::Noted::default(),

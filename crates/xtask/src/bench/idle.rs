@@ -141,7 +141,7 @@ impl<'a> Operator<'a> {
     fn looks(&self) -> Result<f64> {
         let address = (self.address.as_str(), 8081);
         let mut stream = TcpStream::connect(address).context("the operator's metrics")?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: operator\r\n\r\n")?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: operator\r\n\r\n")?;
         let mut text = String::new();
         stream.read_to_string(&mut text)?;
         Ok(count_looks(&text))

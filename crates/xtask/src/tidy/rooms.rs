@@ -12,19 +12,30 @@ use crate::tools::output;
 
 /// A crate and the crates of ours that it may use. Absent on purpose: `operator` and `xtask` on the right side, and `e2e`
 /// but for `chaos`, which looks at clusters with the eyes of the stories.
-const DOORS: [(&str, &[&str]); 17] = [
+const DOORS: [(&str, &[&str]); 18] = [
     ("gate", &[]),
     ("pki", &[]),
     ("hostile", &[]),
     ("api", &[]),
     ("archive", &[]),
+    // Its tests compare the reasons in alerts with those that there are.
+    ("signals", &["api"]),
     ("manifests", &["api", "archive", "gate"]),
     ("plan", &["api", "archive", "gate", "manifests"]),
     ("etcd", &["gate"]),
     ("agent", &["gate"]),
     (
         "operator",
-        &["api", "archive", "gate", "manifests", "plan", "etcd", "pki"],
+        &[
+            "api",
+            "archive",
+            "gate",
+            "manifests",
+            "plan",
+            "etcd",
+            "pki",
+            "signals",
+        ],
     ),
     ("keeper", &["archive", "etcd", "pki"]),
     ("commands", &[]),
@@ -45,9 +56,10 @@ const ANY: &[&str] = &[
     "agent",
     "testkit",
     "pki",
+    "signals",
 ];
 
-const PURE: [&str; 7] = [
+const PURE: [&str; 8] = [
     "api",
     "archive",
     "commands",
@@ -55,6 +67,7 @@ const PURE: [&str; 7] = [
     "plan",
     "gate",
     "pki",
+    "signals",
 ];
 const IMPURE: [&str; 5] = ["tokio", "hyper", "kube-client", "tonic", "etcd"];
 
