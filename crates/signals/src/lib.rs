@@ -2,8 +2,12 @@
 //! reference, the rules and the dashboards are made from it, so that none of them names what another does not have. It
 //! judges nothing: alerts compare numbers that the operator reports.
 
+pub mod alerts;
+pub mod dashboards;
+pub mod keep;
 pub mod metrics;
 pub mod reference;
+pub mod rules;
 
 pub use metrics::{Kind, Metric};
 

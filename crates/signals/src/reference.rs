@@ -6,7 +6,7 @@ use crate::metrics::{Metric, backup, cluster, member, operator};
 
 const HEAD: &str = "# Metrics
 
-Made by `cargo xtask generate` from `crates/signals`. The operator tells its own on port 8081 of its pods, `/metrics`, as OpenMetrics; how they are scraped is in [the guide](../user/guides/monitoring.md).
+Made by `cargo xtask generate` from `crates/signals`. The operator tells its own on port 8081 of its pods, `/metrics`, as OpenMetrics; how they are scraped is in [the guide](../user/guides/monitoring.md), what to be woken for in [the alerts](../user/runbooks/alerts.md).
 ";
 
 /// `docs/reference/metrics.md`.
@@ -24,7 +24,7 @@ pub fn metrics() -> String {
     section(&mut page, "Backups", &most, backup::ALL);
     let most = "How many there are does not depend on the number of clusters.";
     section(&mut page, "Operator", most, operator::ALL);
-    let kept = "Of etcd's own metrics on port 2381 of each of its pods, these are worth keeping, with the labels `namespace`, `cluster` and `pod`.";
+    let kept = "Of etcd's own metrics on port 2381 of each of its pods, the PodMonitor of the chart keeps these, with the labels `namespace`, `cluster` and `pod`.";
     section(&mut page, "Members", kept, member::ALL);
     page
 }

@@ -28,7 +28,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 
 pub(crate) use self::build::{
-    CONTROL_PLANE_ETCD, ETCDS, Extent, KUBERNETES, VERSITYGW, has_kubernetes,
+    CONTROL_PLANE_ETCD, ETCDS, Extent, KUBERNETES, PROMETHEUS, VERSITYGW, has_kubernetes,
 };
 pub(crate) use self::disk::warn_if_short;
 use self::images::Archive;

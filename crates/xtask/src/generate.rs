@@ -97,6 +97,7 @@ fn files(layout: &Layout, check: bool) -> Result<Vec<(PathBuf, String)>> {
             signals::reference::metrics(),
         ),
     ]);
+    made.extend(monitoring()?);
     Ok(made)
 }
 
@@ -113,6 +114,39 @@ fn install(layout: &Layout) -> Result<String> {
     Ok(format!(
         "# Made by `cargo xtask generate` from charts/etcd-operator.\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n  labels:\n    pod-security.kubernetes.io/enforce: restricted\n{rendered}"
     ))
+}
+
+/// Rules and dashboards: for the chart, which fills in their places, and for those who do not use it.
+fn monitoring() -> Result<Vec<(PathBuf, String)>> {
+    let filled = |text: &str| {
+        let runbooks = "docs/user/runbooks/alerts.md";
+        signals::rules::filled(text, "cluster", runbooks, NAMESPACE)
+    };
+    let files = root().join("charts/etcd-operator/files");
+    let config = root().join("config/monitoring");
+    let mut made = Vec::new();
+    let mut groups = Vec::new();
+    for group in &signals::alerts::GROUPS {
+        let rules = signals::rules::group(group);
+        let path = files.join(format!("rules/{}.yaml", group.name));
+        made.push((path, serde_yaml::to_string(&[&rules])?));
+        groups.push(rules);
+    }
+    let rules = serde_yaml::to_string(&serde_json::json!({"groups": groups}))?;
+    made.push((config.join("rules.yaml"), filled(&rules)));
+    for (name, dashboard) in signals::dashboards::all() {
+        let text = serde_json::to_string_pretty(&dashboard)?;
+        made.push((
+            config.join(format!("dashboards/{name}.json")),
+            filled(&text) + "\n",
+        ));
+        made.push((files.join(format!("dashboards/{name}.json")), text + "\n"));
+    }
+    let keep = serde_yaml::to_string(&signals::keep::keep())?;
+    made.push((files.join("keep.yaml"), keep));
+    let page = root().join("docs/user/runbooks/alerts.md");
+    made.push((page, signals::rules::runbook()));
+    Ok(made)
 }
 
 fn reasons() -> String {

@@ -7,6 +7,7 @@
 
 mod bench;
 mod chaos;
+mod chart;
 mod cluster;
 mod demo;
 mod deploy;

@@ -41,7 +41,7 @@ super::metrics! {
     CLIENT_OUT = Counter "etcd_network_client_grpc_sent_bytes_total" []
         "Bytes that clients were sent.";
     HANDLED = Counter "grpc_server_handled_total" ["grpc_service", "grpc_method", "grpc_code"]
-        "Calls of clients, by how they ended; kept of etcdserverpb.KV and Lease.";
+        "Calls of clients, by how they ended; kept of etcdserverpb.KV, where they ended well or etcd failed.";
     HANDLING = Histogram "grpc_server_handling_seconds" ["grpc_service", "grpc_method"]
         "How long calls of clients took; only with spec.etcd.flags.metrics: extensive.";
     KEYS = Counter "etcd_debugging_mvcc_keys_total" []

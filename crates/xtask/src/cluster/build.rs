@@ -25,6 +25,8 @@ pub(crate) const COREDNS: &str = "1.14.7";
 pub(crate) const HELM: &str = "4.3.1";
 /// The S3 server that backups are tried with.
 pub(crate) const VERSITYGW: &str = "1.8.0";
+/// Whose promtool the rules are held against.
+pub(crate) const PROMETHEUS: &str = "0.315.0";
 pub(crate) const PAUSE: &str = "1";
 
 const KUBERNETES_COMMANDS: [&str; 6] = [
@@ -84,6 +86,7 @@ pub(crate) fn ensure(layout: &Layout, kubernetes: &str, extent: Extent) -> Resul
         failpoints::ensure(layout)?;
         let package = "github.com/versity/versitygw/cmd/versitygw";
         install(layout, "versitygw", VERSITYGW, package, "")?;
+        build_promtool(layout)?;
     }
     install(layout, "coredns", COREDNS, "github.com/coredns/coredns", "")?;
     let version = format!("-X helm.sh/helm/v4/internal/version.version=v{HELM}");
@@ -218,6 +221,29 @@ fn build_etcd(layout: &Layout, version: &str) -> Result<()> {
     }
     Ok(())
 }
+
+/// Its module has replace directives, so it is built from one of our own; without the discovery of every cloud, which would be
+/// most of the compiling.
+fn build_promtool(layout: &Layout) -> Result<()> {
+    if layout.bin("promtool", PROMETHEUS).exists() {
+        return Ok(());
+    }
+    let source = source(layout, "prometheus", PROMETHEUS)?;
+    let package = "github.com/prometheus/prometheus/cmd/promtool";
+    if !source.join("go.sum").exists() {
+        let module = "github.com/prometheus/prometheus";
+        let required =
+            format!("module local/prometheus\n\ngo 1.26.0\n\nrequire {module} v{PROMETHEUS}\n");
+        write(&source.join("go.mod"), required)?;
+        write(&source.join("tools.go"), tools_go(&[package.to_owned()]))?;
+        tidy(layout, &source, &format!("prometheus {PROMETHEUS} sources"))?;
+    }
+    let tool = ("promtool", PROMETHEUS);
+    let options = ["-ldflags", "-s -w", "-tags", WITHOUT_CLOUDS];
+    go::build_with(layout, &source, tool, package, &options)
+}
+
+const WITHOUT_CLOUDS: &str = "remove_all_sd,enable_kubernetes_sd";
 
 fn build_pause(layout: &Layout) -> Result<()> {
     let source = source(layout, "pause", PAUSE)?;

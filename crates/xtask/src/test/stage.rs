@@ -11,7 +11,8 @@ use super::counts::Counts;
 use super::stream::{Aside, run_aside, run_counted};
 use super::targets::tests_but;
 use crate::chaos;
-use crate::cluster::{self, ETCDS, Layout, Target, VERSITYGW};
+use crate::chart;
+use crate::cluster::{self, ETCDS, Layout, PROMETHEUS, Target, VERSITYGW};
 use crate::deploy::{Built, build_image, install};
 use crate::generate::generate;
 use crate::programs::Profile;
@@ -33,11 +34,11 @@ pub(super) enum Stage {
     Unit,
     /// Compile the local cluster and every etcd
     Build,
-    /// The client and the gate against real etcd binaries
+    /// The client and the gate against real etcd binaries, the alerts against promtool
     Etcd,
     /// Properties, exhaustion, simulated worlds and the model; in a whole run begun before `etcd`, which mostly waits
     Rules,
-    /// Generated files are fresh
+    /// Generated files are fresh, and the chart renders them
     Generate,
     /// Start the local cluster
     Up,
@@ -53,8 +54,8 @@ pub(super) enum Stage {
     Chaos,
 }
 
-/// Test binaries that do more when they are given real etcds.
-const REAL_ETCD: &str = "--workspace --test real --test gate";
+/// Test binaries that do more when they are given real etcds, or promtool.
+const REAL_ETCD: &str = "--workspace --test real --test gate --test promtool";
 
 /// How many of their tests run side by side. They mostly wait for elections.
 const ETCDS_AT_ONCE: u8 = 4;
@@ -239,13 +240,12 @@ impl Stage {
             Self::Etcd => {
                 let binaries = ("ETCD_BINARIES", etcd_binaries(layout)?.into_os_string());
                 let store = layout.bin("versitygw", VERSITYGW).into_os_string();
-                bench.cargo_test(
-                    REAL_ETCD,
-                    &format!("--test-threads={ETCDS_AT_ONCE}"),
-                    &[binaries, ("S3_SERVER", store)],
-                )
+                let promtool = layout.bin("promtool", PROMETHEUS).into_os_string();
+                let options = format!("--test-threads={ETCDS_AT_ONCE}");
+                let variables = [binaries, ("S3_SERVER", store), ("PROMTOOL", promtool)];
+                bench.cargo_test(REAL_ETCD, &options, &variables)
             }
-            Self::Generate => generate(layout, true),
+            Self::Generate => generate(layout, true).and_then(|()| chart::check(layout)),
             Self::Up => cluster::ensure_fresh(layout),
             Self::Deploy => bench.deploy(),
             Self::E2e => bench.e2e("e2e in plaintext", &side_by_side()),

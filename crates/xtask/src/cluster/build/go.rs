@@ -17,20 +17,27 @@ pub(super) fn build(
     package: &str,
     flags: &str,
 ) -> Result<()> {
+    let flags = format!("-s -w {flags}");
+    build_with(layout, source, tool, package, &["-ldflags", &flags])
+}
+
+/// The same with options of one's own.
+pub(super) fn build_with(
+    layout: &Layout,
+    source: &Path,
+    tool: (&str, &str),
+    package: &str,
+    options: &[&str],
+) -> Result<()> {
     let (name, version) = tool;
     let out = layout.bin(name, version);
     if out.exists() {
         return Ok(());
     }
     let half = out.with_file_name(format!("{name}-{version}.half"));
-    let mut command = go(&[
-        "build",
-        "-trimpath",
-        "-ldflags",
-        &format!("-s -w {flags}"),
-        "-o",
-    ]);
-    command.arg(&half).arg(package).current_dir(source);
+    let mut command = go(&["build", "-trimpath"]);
+    command.args(options).arg("-o").arg(&half).arg(package);
+    command.current_dir(source);
     run_with_progress(
         &format!("{name} {version}"),
         &mut command,
