@@ -20,6 +20,7 @@ use tracing::Instrument;
 
 use crate::caches::Guarded;
 use crate::context::Context;
+use crate::metrics::outcome_word;
 
 /// After a write the watch brings the news within milliseconds; this is how long we wait for it at most.
 const AFTER_A_WRITE: Duration = Duration::from_millis(20);
@@ -52,13 +53,21 @@ pub async fn reconcile(guarded: Arc<Guarded>, ctx: Arc<Context>) -> Result<Actio
     let span = tracing::info_span!(
         "reconcile",
         namespace = cluster.meta().namespace.as_deref().unwrap_or_default(),
-        name = %cluster.name_any(),
+        cluster = %cluster.name_any(),
         generation = cluster.meta().generation,
+        change = %change(cluster),
     );
     let look = Box::pin(look(cluster, &ctx).instrument(span));
     let done = ctx.lanes.run(look).await;
     ctx.health.beat();
     done
+}
+
+/// Which edit is being carried out, in all log lines of it and across restarts: of the UID as much as tells clusters apart.
+fn change(cluster: &EtcdCluster) -> String {
+    let uid: String = cluster.uid().unwrap_or_default().chars().take(8).collect();
+    let generation = cluster.meta().generation.unwrap_or_default();
+    format!("{uid}-{generation}")
 }
 
 /// The four calls.
@@ -76,7 +85,7 @@ async fn look(cluster: &EtcdCluster, ctx: &Context) -> Result<Action, Error> {
     let tried = attempt::attempt(cluster, &observed, &decision, ctx).await;
     let outcome = tried.outcome;
     if tried.held.is_zero() {
-        log(&decision, &outcome);
+        log(&decision, &outcome, begun.elapsed());
         let step = name(&decision.step);
         ctx.metrics.count(step, decision.reason(), &outcome);
         if !matches!(decision.step, Step::Nothing | Step::Wait | Step::Refuse) {
@@ -147,8 +156,9 @@ fn jitter(observed: &Observed, decision: &Decision) -> Duration {
 }
 
 /// `info` only when the world changed.
-fn log(decision: &Decision, outcome: &Outcome) {
+fn log(decision: &Decision, outcome: &Outcome, took: Duration) {
     let step = name(&decision.step);
+    let (told, ms) = (outcome_word(outcome), took.as_millis());
     match outcome {
         Outcome::Done => match decision.step {
             Step::Nothing | Step::Wait | Step::Refuse => {}
@@ -182,13 +192,17 @@ fn log(decision: &Decision, outcome: &Outcome) {
             | Step::ChangeAuth(_)
             | Step::AddDebugContainer { .. }
             | Step::RemoveMember { .. } => {
-                tracing::info!(step, reason = %decision.reason(), "{}", decision.why);
+                let reason = decision.reason();
+                tracing::info!(step, %reason, outcome = told, ms, "{}", decision.why);
             }
         },
-        Outcome::NotNow(what) => tracing::debug!(step, what, "not now"),
-        Outcome::Failed(what) => tracing::warn!(step, what, "step failed, trying again"),
+        Outcome::NotNow(what) => tracing::debug!(step, outcome = told, ms, what, "not now"),
+        Outcome::Failed(what) => {
+            tracing::warn!(step, outcome = told, ms, what, "step failed, trying again");
+        }
         Outcome::Applied(attempts) => {
-            tracing::info!(step, reason = %decision.reason(), "{}", decision.why);
+            let reason = decision.reason();
+            tracing::info!(step, %reason, outcome = told, ms, "{}", decision.why);
             for attempt in attempts {
                 let (object, answer) = (&attempt.wish, &attempt.answer);
                 if *answer != Answer::Written {

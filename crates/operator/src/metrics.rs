@@ -27,7 +27,7 @@ use crate::caches::Guarded;
 use crate::clock;
 use crate::health::Health;
 
-use self::counts::outcome;
+pub(crate) use self::counts::outcome_word;
 use self::page::Page;
 
 /// Seconds of what is done within a look.
@@ -111,7 +111,7 @@ impl Metrics {
         let step = Step {
             name,
             reason,
-            outcome: outcome(done),
+            outcome: outcome_word(done),
         };
         let mut counted = lock(&self.counted);
         let count = counted.steps.entry(step).or_default();

@@ -5,6 +5,7 @@
 pub mod alerts;
 pub mod dashboards;
 pub mod keep;
+pub mod logs;
 pub mod metrics;
 pub mod reference;
 pub mod rules;

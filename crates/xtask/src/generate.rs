@@ -97,6 +97,8 @@ fn files(layout: &Layout, check: bool) -> Result<Vec<(PathBuf, String)>> {
             signals::reference::metrics(),
         ),
     ]);
+    let logs = root().join("docs/reference/logs.md");
+    made.push((logs, signals::logs::reference()));
     made.extend(monitoring()?);
     Ok(made)
 }

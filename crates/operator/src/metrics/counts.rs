@@ -7,7 +7,7 @@ use plan::observed::Answer;
 use plan::status::Outcome;
 
 /// How a step went.
-pub(super) fn outcome(done: &Outcome) -> &'static str {
+pub(crate) fn outcome_word(done: &Outcome) -> &'static str {
     match done {
         Outcome::Done => "done",
         Outcome::NotNow(_) => "not now",
