@@ -109,7 +109,7 @@ async fn nodes_are_asked_for_page_by_page_until_one_fits() {
         page(&["a", "b"], "after"),
         page(&["b"], ""),
     ];
-    let (binding, asked) = look(Some(pages)).await;
+    let (binding, asked) = Box::pin(look(Some(pages))).await;
     assert_eq!(binding, Some(gone(Some(true))));
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(
@@ -122,12 +122,12 @@ async fn nodes_are_asked_for_page_by_page_until_one_fits() {
 #[tokio::test]
 async fn a_zone_without_a_node_now_is_not_known_to_be_gone() {
     let pages = vec![page(&["b"], "next"), page(&["c"], "")];
-    let (binding, asked) = look(Some(pages)).await;
+    let (binding, asked) = Box::pin(look(Some(pages))).await;
     assert_eq!((binding, asked.len()), (Some(gone(None)), 2));
 }
 
 #[tokio::test]
 async fn a_list_that_does_not_come_in_time_does_not_hide_that_the_node_is_gone() {
-    let (binding, _) = look(None).await;
+    let (binding, _) = Box::pin(look(None)).await;
     assert_eq!(binding, Some(gone(None)));
 }

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use signals::alerts::{Alert, GROUPS};
 
 use self::cases::{Case, Series};
@@ -73,8 +73,8 @@ enum Held {
 /// What is expected of one alert, in promtool's words.
 fn tests(case: &Case, held: Held) -> Vec<Value> {
     let alert = alert_of(case);
-    let mut labels: Value = serde_json::from_str(case.labels).unwrap();
-    labels["severity"] = json!(case.severity);
+    let mut labels: Map<String, Value> = serde_json::from_str(case.labels).unwrap();
+    labels.insert("severity".into(), json!(case.severity));
     let raised = json!([{"exp_labels": labels}]);
     let due = case.from + minutes(alert.lasts);
     let margin = MARGIN.max(case.step);
