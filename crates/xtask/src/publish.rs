@@ -19,7 +19,7 @@ const USER: &str = "65532:65532";
 /// What to build, and where to.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Push it there: HOST/PATH[:TAG], such as registry.example.org/team/etcd-operator; the tag is the version otherwise
+    /// Push it there: `HOST/PATH[:TAG]`, such as registry.example.org/team/etcd-operator; the tag is the version otherwise
     #[arg(long, value_name = "IMAGE")]
     push: Option<Reference>,
     /// Where the archive is written to; a place in the cache when absent
