@@ -127,6 +127,8 @@ pub fn etcd_restore() -> Result<CustomResourceDefinition, CrdError> {
         set(schema, path, "minLength", json!(1))?;
         set(schema, path, "maxLength", json!(longest))?;
     }
+    let revision = &["spec", "target", "revision"];
+    set(schema, revision, "minimum", json!(1))?;
     locate(schema, &["spec", "source"])?;
     list_conditions(schema)?;
     for rule in rules::restore::ALL {

@@ -199,6 +199,7 @@ const LISTS: &[(&[&str], u64, Option<&str>)] = &[
 ];
 
 const AT_LEAST: &[(&[&str], u64)] = &[
+    (&["spec", "bootstrap", "restore", "target", "revision"], 1),
     (
         &["spec", "pod", "probes", "startup", "initialDelaySeconds"],
         0,

@@ -12,6 +12,13 @@ const OWN_MESSAGE: &str = "backupNamespace, credentialsSecret and serviceAccount
 const NO_ID: &str = "!has(self.source) || !has(self.source.snapshot) || !has(self.backup)";
 const NO_ID_MESSAGE: &str =
     "backup is the ID of a backup that an EtcdBackup made: leave it out beside source.snapshot";
+/// What is as of now needs no target.
+const TARGET: &str = "has(self.revision)";
+const TARGET_MESSAGE: &str = "write target.revision, or leave target out: then the newest revision of the backup is restored";
+/// The history of a file of others is not looked into.
+const NO_TARGET: &str = "!has(self.source) || !has(self.source.snapshot) || !has(self.target)";
+const NO_TARGET_MESSAGE: &str =
+    "target goes with backups that an EtcdBackup made: leave it out beside source.snapshot";
 /// IDs are what backups are called in the store.
 const ID: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')";
 const ID_MESSAGE: &str = "the ID of a backup has lower-case letters, digits and hyphens only, as status.backups of an EtcdBackup lists them";
@@ -25,6 +32,16 @@ pub(super) const BOOTSTRAP: &[CelRule] = &[
     ),
     always(&["spec", "bootstrap", "restore"], OWN, OWN_MESSAGE),
     always(&["spec", "bootstrap", "restore"], NO_ID, NO_ID_MESSAGE),
+    always(
+        &["spec", "bootstrap", "restore"],
+        NO_TARGET,
+        NO_TARGET_MESSAGE,
+    ),
+    always(
+        &["spec", "bootstrap", "restore", "target"],
+        TARGET,
+        TARGET_MESSAGE,
+    ),
     always(&["spec", "bootstrap", "restore", "backup"], ID, ID_MESSAGE),
     always(
         &[],
@@ -87,6 +104,8 @@ pub(crate) const ALL: &[CelRule] = &[
     always(&["spec"], ONE_SOURCE, ONE_SOURCE_MESSAGE),
     always(&["spec"], OWN, OWN_MESSAGE),
     always(&["spec"], NO_ID, NO_ID_MESSAGE),
+    always(&["spec"], NO_TARGET, NO_TARGET_MESSAGE),
+    always(&["spec", "target"], TARGET, TARGET_MESSAGE),
     always(&["spec", "backup"], ID, ID_MESSAGE),
     always(
         &["spec"],

@@ -135,6 +135,9 @@ pub struct FetchedMemory {
     /// Authentication was on in it; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<bool>,
+    /// The hash at the end of the backup that the file was made from, where it is as of an earlier revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_trailer: Option<String>,
 }
 
 /// A backup that takes the place of the data of a cluster that has formed, because an EtcdRestore asks for it.

@@ -41,9 +41,12 @@ pub struct RestoreFrom {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<BackupLocation>,
     /// ID of a backup, as `status.backups` of the EtcdBackup lists them. When absent the newest one that did not fail its
-    /// verification.
+    /// verification, or with `target` one that holds what that names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
+    /// As of when. When absent, the newest revision of the backup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<RestoreTarget>,
     /// Secret whose values are private keys of age (`AGE-SECRET-KEY-…`), for a backup that is encrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_secret: Option<String>,
@@ -51,6 +54,16 @@ pub struct RestoreFrom {
     /// checksums of a backup are compared when it is brought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_hash_check: Option<bool>,
+}
+
+/// A moment in the history that a backup holds: each revision since the last compaction before it was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoreTarget {
+    /// The newest revision that is brought back; what was written after it is not. As etcd counts them: `etcdctl get --write-out=json`
+    /// says the one of now, and `mod_revision` that of a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
 }
 
 /// A store, and the cluster whose backups are meant, or a file that something else made. Secrets are read in the namespace of
@@ -163,9 +176,12 @@ pub struct EtcdRestoreSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<BackupLocation>,
     /// ID of a backup, as `status.backups` of the EtcdBackup lists them. When absent the newest one that did not fail its
-    /// verification.
+    /// verification, or with `target` one that holds what that names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
+    /// As of when. When absent, the newest revision of the backup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<RestoreTarget>,
     /// Name of the EtcdCluster that the backup is brought back as, or whose data it replaces.
     pub cluster_name: String,
     /// Its spec. When absent, that of the EtcdCluster that was backed up, if that still exists in this namespace, but without
@@ -232,7 +248,7 @@ pub struct EtcdRestoreStatus {
     /// ID of the backup; the key of a file that something else made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
-    /// Revision of etcd that the backup holds.
+    /// Revision of etcd that was brought back: the newest that the backup holds, or the one that `target` names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_revision: Option<i64>,
     /// Generation of the spec that this status speaks of.
@@ -266,7 +282,7 @@ pub enum RestorePhase {
 pub struct Restored {
     /// ID of the backup; the key of a file that something else made.
     pub backup: String,
-    /// Revision of etcd that it holds.
+    /// Revision of etcd that was brought back: the newest that it holds, or the one that `target` names.
     pub revision: i64,
     /// When it was complete; when a file that something else made was last written.
     pub time: Time,
@@ -274,4 +290,20 @@ pub struct Restored {
     pub bytes: i64,
     /// Where it is.
     pub url: String,
+    /// Leases that ended between the revision that `target` names and the backup, and on which keys hang.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leases: Option<RemadeLeases>,
+}
+
+/// Leases that were made again because the backup does not have them any more, nor their time to live.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RemadeLeases {
+    /// How many.
+    pub count: i64,
+    /// Time to live that each was given, in seconds.
+    pub ttl_seconds: i64,
+    /// IDs of the first ten, in hexadecimal digits, as etcdctl takes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub some: Vec<String>,
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use api::EtcdVersion;
 use api::v1alpha1::memory::{FetchedMemory, RestoreMemory};
-use api::v1alpha1::restore::Restored;
+use api::v1alpha1::restore::{RemadeLeases, Restored};
 use api::v1alpha1::status::BootstrapIntent;
-use archive::work::{Answer, Done, Fetched};
+use archive::materialise::LEASE_SECONDS;
+use archive::work::{Answer, Done, Fetched, Rewound};
 use gate::State;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -266,11 +267,12 @@ fn after_failure(observed: &Observed, restore: &RestoreMemory, why: String) -> R
 
 fn there(observed: &Observed, restore: &RestoreMemory, fetched: &Fetched) -> Decision {
     let base = &fetched.base;
-    let why = Restore::Fetched(base.id.clone(), base.revision);
+    let brought = brought(fetched);
+    let why = Restore::Fetched(base.id.clone(), brought.restored.revision);
     let restore = RestoreMemory {
         failed_at: None,
         failure: None,
-        fetched: Some(brought(fetched)),
+        fetched: Some(brought),
         ..restore.clone()
     };
     record(observed, Some(restore), why)
@@ -279,18 +281,30 @@ fn there(observed: &Observed, restore: &RestoreMemory, fetched: &Fetched) -> Dec
 /// What is remembered of it.
 pub(super) fn brought(fetched: &Fetched) -> FetchedMemory {
     let base = &fetched.base;
+    let rewound = fetched.rewound.as_ref();
+    let written = rewound.map(|it| it.bytes).filter(|bytes| *bytes > 0);
     FetchedMemory {
         restored: Restored {
             backup: base.id.clone(),
-            revision: base.revision,
+            revision: rewound.map_or(base.revision, |it| it.revision),
             time: Time(base.time),
-            bytes: i64::try_from(base.raw_bytes).unwrap_or(i64::MAX),
+            bytes: i64::try_from(written.unwrap_or(base.raw_bytes)).unwrap_or(i64::MAX),
             url: base.url.clone(),
+            leases: rewound.and_then(leases),
         },
         trailer: fetched.trailer.clone(),
         etcd_version: base.etcd_version.clone(),
         auth: fetched.auth,
+        base_trailer: rewound.map(|it| it.base_trailer.clone()),
     }
+}
+
+fn leases(rewound: &Rewound) -> Option<RemadeLeases> {
+    (rewound.leases > 0).then(|| RemadeLeases {
+        count: i64::try_from(rewound.leases).unwrap_or(i64::MAX),
+        ttl_seconds: i64::try_from(LEASE_SECONDS).unwrap_or(i64::MAX),
+        some: rewound.some_leases.clone(),
+    })
 }
 
 /// It lies on the volume: the Job goes, and what would not work is told before anything begins with it. The rest is that of a

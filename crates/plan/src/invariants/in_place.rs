@@ -122,7 +122,13 @@ fn same_lineage(old: &Latched, new: &Latched) -> bool {
 fn is_what_was_read(replace: &ReplaceMemory, fetched: &FetchedMemory) -> bool {
     let checked = replace.checked.as_ref();
     checked.is_some_and(|checked| {
-        checked.trailer == fetched.trailer && checked.restored.backup == fetched.restored.backup
+        let (read, brought) = (&checked.restored, &fetched.restored);
+        let same_base = match (&checked.base_trailer, &fetched.base_trailer) {
+            (None, None) => checked.trailer == fetched.trailer,
+            (Some(read), Some(brought)) => read == brought,
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        same_base && read.backup == brought.backup && read.revision == brought.revision
     })
 }
 
@@ -214,12 +220,16 @@ pub(super) fn check_fetch(observed: &Observed, fetch: &Fetch) -> Result<(), Viol
         && seed.member == observed.member_name(fetch.ordinal)
         && seed.fetched.is_none();
     ensure(recorded, Violation::NotAskedFor)?;
-    let id = match &fetch.wish.wanted {
-        Wanted::Backup { id, .. } => id.as_ref(),
-        Wanted::File { key, .. } => Some(key),
+    let (id, revision) = match &fetch.wish.wanted {
+        Wanted::Backup { id, revision, .. } => (id.as_ref(), *revision),
+        Wanted::File { key, .. } => (Some(key), None),
     };
     let read = replace.checked.as_ref();
-    let read = read.is_some_and(|it| id == Some(&it.restored.backup));
+    let read = read.is_some_and(|it| {
+        // Asked for as the newest it is that of the backup, which its ID says.
+        let same = revision.is_none_or(|revision| revision == it.restored.revision);
+        same && (revision.is_some() || it.base_trailer.is_none()) && id == Some(&it.restored.backup)
+    });
     ensure(read, Violation::Restore)?;
     let claim = observed.claims.get(&fetch.ordinal);
     let claim = claim.ok_or(Violation::Unknown)?;

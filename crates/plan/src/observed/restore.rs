@@ -62,8 +62,10 @@ pub enum Wanted {
     Backup {
         /// Which cluster it is of. Without an ID: the only one that the store has of that name.
         place: Place,
-        /// Its ID; the newest when absent.
+        /// Its ID; when absent the newest, or one that holds the revision.
         id: Option<String>,
+        /// As of which revision; the newest of the backup when absent.
+        revision: Option<i64>,
     },
     /// A file that something else made.
     File {
@@ -134,7 +136,13 @@ impl RestoreWish {
                 let id = from.backup.clone();
                 let place = place_of(name, there, backup)?;
                 let location = elsewhere::location(from, there, namespace, backup)?;
-                (location, Wanted::Backup { place, id })
+                let revision = revision_of(from)?;
+                let wanted = Wanted::Backup {
+                    place,
+                    id,
+                    revision,
+                };
+                (location, wanted)
             }
             (None, Some(source)) => (source.as_backup(), wanted(from, source, namespace)?),
             (Some(_), Some(_)) | (None, None) => {
@@ -185,10 +193,14 @@ impl RestoreWish {
 
     fn fetch(&self, into: Option<String>) -> Request {
         let task = match &self.wanted {
-            Wanted::Backup { place, id } => Task::Fetch(Fetch {
+            Wanted::Backup {
+                place,
+                id,
+                revision,
+            } => Task::Fetch(Fetch {
                 place: place.clone(),
                 id: id.clone(),
-                revision: None,
+                revision: *revision,
                 into,
             }),
             Wanted::File { key, sha256 } => Task::Import(Import {
@@ -202,10 +214,13 @@ impl RestoreWish {
         Request { store, task }
     }
 
-    /// This very backup, whatever has become the newest since it was read: in the timeline that its address names.
+    /// This very backup, whatever has become the newest since it was read: in the timeline that its address names, and as of the
+    /// same revision.
     pub(crate) fn pinned(self, checked: &Restored, hash: &str) -> Self {
         let wanted = match self.wanted {
-            Wanted::Backup { place, .. } => {
+            Wanted::Backup {
+                place, revision, ..
+            } => {
                 let cluster_id = timeline_of(&checked.url);
                 let cluster_id = cluster_id.map_or(place.cluster_id, str::to_owned);
                 Wanted::Backup {
@@ -214,6 +229,7 @@ impl RestoreWish {
                         ..place
                     },
                     id: Some(checked.backup.clone()),
+                    revision,
                 }
             }
             file @ Wanted::File { .. } => file,
@@ -232,6 +248,16 @@ fn timeline_of(url: &str) -> Option<&str> {
     layout::is_cluster_id(cluster_id).then_some(cluster_id)
 }
 
+/// As of when. What the CRD does not let in may have been stored before it was installed.
+fn revision_of(from: &RestoreFrom) -> Result<Option<i64>, String> {
+    let Some(target) = &from.target else {
+        return Ok(None);
+    };
+    let revision = target.revision.filter(|revision| *revision >= 1);
+    let missing = "target: write a revision from 1 on, or leave target out: then the newest revision of the backup is restored";
+    revision.map(Some).ok_or_else(|| missing.to_owned())
+}
+
 /// What is meant in a store that a spec names.
 fn wanted(from: &RestoreFrom, source: &BackupLocation, namespace: &str) -> Result<Wanted, String> {
     match (&source.cluster_name, &source.snapshot) {
@@ -242,8 +268,14 @@ fn wanted(from: &RestoreFrom, source: &BackupLocation, namespace: &str) -> Resul
                 cluster: cluster.clone(),
                 cluster_id: source.cluster_id.clone().unwrap_or_default(),
             };
-            let id = from.backup.clone();
-            Ok(Wanted::Backup { place, id })
+            Ok(Wanted::Backup {
+                place,
+                id: from.backup.clone(),
+                revision: revision_of(from)?,
+            })
+        }
+        (None, Some(_)) if from.target.is_some() => {
+            Err("target goes with backups that an EtcdBackup made: leave it out beside source.snapshot".to_owned())
         }
         (None, Some(_)) if from.backup.is_some() => {
             Err("backup is the ID of a backup that an EtcdBackup made: leave it out beside source.snapshot".to_owned())

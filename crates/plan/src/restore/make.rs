@@ -58,6 +58,7 @@ pub fn from(spec: &EtcdRestoreSpec) -> RestoreFrom {
         service_account_name: spec.service_account_name.clone(),
         source: spec.source.clone(),
         backup: spec.backup.clone(),
+        target: spec.target.clone(),
         identity_secret: spec.identity_secret.clone(),
         skip_hash_check: spec.skip_hash_check,
     }

@@ -54,6 +54,7 @@ mod worlds_hang;
 mod worlds_heal;
 mod worlds_in_place;
 mod worlds_join;
+mod worlds_moment;
 mod worlds_peers;
 mod worlds_recover;
 mod worlds_refuse;

@@ -199,6 +199,7 @@ fn every_stage_says_how_far_it_is_and_what_comes_next() {
         time: Time(Timestamp::UNIX_EPOCH),
         bytes: 20,
         url: "s3://b/x".to_owned(),
+        leases: None,
     });
     cluster.cluster_id = Some("beef".to_owned());
     says(

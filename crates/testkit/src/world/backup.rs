@@ -4,8 +4,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use api::v1alpha1::backup::S3;
-use api::v1alpha1::restore::{BackupLocation, RestoreFrom};
-use archive::work::{Answer, Base, Cause, Done, Fetched};
+use api::v1alpha1::restore::{BackupLocation, RestoreFrom, RestoreTarget};
+use archive::work::{Answer, Base, Cause, Done, Fetched, Rewound};
 use gate::{Action, Failed, Grant, State};
 use jiff::Timestamp;
 use plan::Step;
@@ -21,6 +21,8 @@ use crate::world::{Container, NAME, NAMESPACE, World};
 pub struct Backup {
     /// ID of the backup that the spec asks for, or why it cannot be had.
     pub asked: Option<Result<String, String>>,
+    /// As of which revision all that ask want it; the newest is [`NEWEST`].
+    pub moment: Option<i64>,
     /// How the next Jobs end, the first one first; well where nothing is said.
     pub ends: VecDeque<JobEnds>,
     /// How often the agent finds that it cannot use what was brought.
@@ -43,6 +45,9 @@ pub struct Backup {
     pub job_id: Option<String>,
 }
 
+/// The newest revision of every backup.
+pub const NEWEST: i64 = 7;
+
 /// How a Job ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobEnds {
@@ -61,6 +66,8 @@ pub struct Brought {
     pub directory: String,
     /// ID of the backup.
     pub id: String,
+    /// The hash at the end of the file.
+    pub trailer: String,
 }
 
 /// The hash at the end of the snapshot of a backup.
@@ -68,8 +75,16 @@ fn trailer(id: &str) -> String {
     format!("{:064x}", id.len())
 }
 
-/// The wish for the backup of this ID.
-pub(super) fn wish(id: &str) -> Result<RestoreWish, String> {
+/// The hash at the end of what was written as of a revision.
+fn trailer_at(id: &str, moment: Option<i64>) -> String {
+    let Some(moment) = moment.filter(|moment| *moment != NEWEST) else {
+        return trailer(id);
+    };
+    format!("{moment:032x}{:032x}", id.len())
+}
+
+/// The wish for the backup of this ID, as of a revision.
+pub(super) fn wish(id: &str, moment: Option<i64>) -> Result<RestoreWish, String> {
     let from = RestoreFrom {
         source: Some(BackupLocation {
             s3: Some(S3 {
@@ -80,6 +95,9 @@ pub(super) fn wish(id: &str) -> Result<RestoreWish, String> {
             ..BackupLocation::default()
         }),
         backup: Some(id.to_owned()),
+        target: moment.map(|moment| RestoreTarget {
+            revision: Some(moment),
+        }),
         ..RestoreFrom::default()
     };
     RestoreWish::resolve(&from, NAMESPACE, None)
@@ -87,9 +105,9 @@ pub(super) fn wish(id: &str) -> Result<RestoreWish, String> {
 
 impl World {
     pub(super) fn observe_restore(&self) -> Restore {
-        let asked = self.backup.asked.clone();
+        let (asked, moment) = (self.backup.asked.clone(), self.backup.moment);
         Restore {
-            wish: asked.map(|asked| asked.and_then(|id| wish(&id)).map(Box::new)),
+            wish: asked.map(|asked| asked.and_then(|id| wish(&id, moment)).map(Box::new)),
             job: self.backup.job.clone().map(Box::new),
             requests: self.observe_requests(),
             unheard: self.backup.unheard,
@@ -156,15 +174,25 @@ impl World {
             claim.volume.brought = Some(Brought {
                 directory: gate::restore_directory(&job.wish),
                 id: id.clone(),
+                trailer: trailer_at(&id, self.backup.moment),
             });
         }
-        let state = self.ended(ends, &id);
+        let state = self.ended(ends, &id, reads);
         if let Some(job) = &mut self.backup.job {
             job.state = state;
         }
     }
 
-    fn ended(&self, ends: Option<JobEnds>, id: &str) -> JobState {
+    fn ended(&self, ends: Option<JobEnds>, id: &str, reads: bool) -> JobState {
+        let moment = self.backup.moment;
+        let rewound = moment.filter(|moment| *moment != NEWEST);
+        let rewound = rewound.map(|revision| Rewound {
+            revision,
+            base_trailer: trailer(id),
+            bytes: if reads { 0 } else { 50 },
+            leases: u64::from(!reads),
+            some_leases: Vec::new(),
+        });
         match ends {
             Some(JobEnds::Failed) => JobState::Answered(Answer::Failed {
                 cause: Cause::Store,
@@ -178,15 +206,16 @@ impl World {
                     url: format!("s3://bucket/{id}"),
                     // When it was made, however often it is brought.
                     time: Timestamp::UNIX_EPOCH,
-                    revision: 7,
+                    revision: NEWEST,
                     compact_revision: 1,
                     stored_bytes: 10,
                     raw_bytes: 100,
                     etcd_version: self.backup.version.clone().unwrap_or("3.5.35".to_owned()),
                 },
-                trailer: trailer(id),
+                // What is only read is not written.
+                trailer: trailer_at(id, moment.filter(|_| !reads)),
                 auth: self.backup.auth,
-                rewound: None,
+                rewound,
             }))),
         }
     }
@@ -206,9 +235,7 @@ impl World {
         };
         let brought = self.claims.get(&ordinal);
         let brought = brought.and_then(|claim| claim.volume.brought.as_ref());
-        let there = brought.is_some_and(|it| {
-            it.directory == *directory && super::backup::trailer(&it.id) == *trailer
-        });
+        let there = brought.is_some_and(|it| it.directory == *directory && it.trailer == *trailer);
         if there && self.backup.spoiled == 0 {
             return false;
         }

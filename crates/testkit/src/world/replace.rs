@@ -40,11 +40,16 @@ impl World {
     }
 
     pub(super) fn observe_requests(&self) -> Vec<ReplaceRequest> {
+        let moment = self.backup.moment;
         let asks = self.backup.requests.iter().map(|asks| ReplaceRequest {
             uid: asks.uid.clone(),
             name: "back".to_owned(),
             replaces: asks.replaces,
-            wish: asks.backup.clone().and_then(|id| wish(&id)).map(Box::new),
+            wish: asks
+                .backup
+                .clone()
+                .and_then(|id| wish(&id, moment))
+                .map(Box::new),
         });
         asks.collect()
     }

@@ -89,7 +89,7 @@ fn there(
     fetched: &Fetched,
 ) -> Decision {
     let fetched = brought(fetched);
-    if fetched.trailer != checked.trailer {
+    if !is_of_what_was_read(checked, &fetched) {
         let why = "what was brought is not what was read before".to_owned();
         return failed(observed, replace, seed, why);
     }
@@ -105,6 +105,16 @@ fn there(
         ..replace.clone()
     };
     record(observed, replace, why)
+}
+
+/// The very backup, as of the very revision. A file as of an earlier one is made of the backup where it is brought to, and has a
+/// hash of its own.
+fn is_of_what_was_read(checked: &FetchedMemory, fetched: &FetchedMemory) -> bool {
+    let of = |it: &FetchedMemory| {
+        let base = it.base_trailer.as_ref().unwrap_or(&it.trailer);
+        (base.clone(), it.restored.revision)
+    };
+    of(checked) == of(fetched)
 }
 
 /// It is brought once more, to another volume where that may be the cause.

@@ -1,7 +1,6 @@
 use super::*;
 use api::v1alpha1::backup::{EtcdBackupStatus, S3, StorageType};
-use api::v1alpha1::restore::SnapshotFile;
-use api::v1alpha1::restore::{EtcdRestoreSpec, EtcdRestoreStatus};
+use api::v1alpha1::restore::{EtcdRestoreSpec, EtcdRestoreStatus, RestoreTarget, SnapshotFile};
 
 fn backup(path: Option<&str>) -> EtcdBackup {
     let spec = EtcdBackupSpec {
@@ -176,4 +175,27 @@ fn one_that_ended_asks_for_nothing_and_one_that_can_be_corrected_does() {
     assert!(asks(Some(RestorePhase::Failed), None));
     assert!(!asks(Some(RestorePhase::Failed), carried_out));
     assert!(!asks(Some(RestorePhase::Completed), carried_out));
+}
+
+#[test]
+fn a_revision_is_asked_for_and_has_a_directory_of_its_own() {
+    let at = |target: Option<RestoreTarget>, from: RestoreFrom| RestoreFrom { target, ..from };
+    let revision = |revision| Some(RestoreTarget { revision });
+    let made = backup(Some("s3://b/path/ns/db/1f/base/x.db.zst"));
+    let resolve = |from: &RestoreFrom| RestoreWish::resolve(from, "ns", Some(&made));
+    let whole = resolve(&named()).unwrap();
+    let wish = resolve(&at(revision(Some(5)), named())).unwrap();
+    assert_ne!(whole.hash, wish.hash);
+    for request in [wish.request(), wish.check()] {
+        let Task::Fetch(task) = request.task else {
+            panic!("a fetch")
+        };
+        assert_eq!((task.revision, task.id), (Some(5), None));
+    }
+    for missing in [None, Some(0), Some(-7)] {
+        let why = resolve(&at(revision(missing), named())).unwrap_err();
+        assert!(why.starts_with("target: write a revision"), "{why}");
+    }
+    let why = resolve(&at(revision(Some(5)), file(None))).unwrap_err();
+    assert!(why.contains("leave it out beside source.snapshot"), "{why}");
 }

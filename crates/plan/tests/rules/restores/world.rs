@@ -248,6 +248,7 @@ impl World {
                     time: Time(now),
                     bytes: 20,
                     url: "s3://b/x".to_owned(),
+                    leases: None,
                 });
             }
             Fate::Blocked => state.conditions.push(condition(
