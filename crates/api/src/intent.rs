@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::image::ImageIntent;
 use crate::v1alpha1::access::Access;
-use crate::v1alpha1::cluster::{Debug, EtcdClusterSpec, OnQuorumLoss, Resources};
+use crate::v1alpha1::cluster::{Debug, EtcdClusterSpec, OnEverythingLost, OnQuorumLoss, Resources};
 use crate::v1alpha1::etcd::Etcd;
 use crate::v1alpha1::restore::{Bootstrap, RestoreFrom};
 use crate::v1alpha1::security::NetworkPolicySettings;
@@ -78,6 +78,8 @@ pub struct ClusterIntent {
     pub join_patience: i64,
     /// Who decides when quorum is permanently lost.
     pub on_quorum_loss: OnQuorumLoss,
+    /// Who decides when no member has data any more.
+    pub on_everything_lost: OnEverythingLost,
     /// Defragmentation and compaction.
     pub maintenance: MaintenanceIntent,
     /// The backup that the cluster begins with, as it was written; absent where it begins empty.
@@ -157,6 +159,7 @@ impl ClusterIntent {
                 .join_patience_seconds
                 .map_or(DEFAULT_JOIN_PATIENCE, i64::from),
             on_quorum_loss: recovery.on_quorum_loss.unwrap_or_default(),
+            on_everything_lost: recovery.on_everything_lost.unwrap_or_default(),
             maintenance: maintenance::parse(spec.maintenance.as_ref())?,
             restore: parse_restore(spec.bootstrap.as_ref()),
             restarted_at: None,

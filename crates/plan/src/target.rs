@@ -5,7 +5,7 @@ use std::fmt;
 
 use api::image::ImageIntent;
 use api::intent::{InvalidSpec, MaintenanceIntent, TlsIntent};
-use api::v1alpha1::cluster::{EtcdClusterSpec, OnQuorumLoss, Retention};
+use api::v1alpha1::cluster::{EtcdClusterSpec, OnEverythingLost, OnQuorumLoss, Retention};
 use api::version::PathRefused;
 use api::{ClusterIntent, EtcdVersion, Plane, Quantity, Transport};
 use manifests::Template;
@@ -108,6 +108,7 @@ pub fn keep_in_force(
         intent.join_patience = i64::from(patience);
     }
     intent.on_quorum_loss = OnQuorumLoss::Ask;
+    intent.on_everything_lost = OnEverythingLost::Ask;
     intent.maintenance.defragment = false;
     if let Some(maintenance) = &spec.maintenance {
         intent.maintenance.history = MaintenanceIntent::history_of(maintenance);

@@ -22,6 +22,7 @@ mod space;
 mod stop;
 mod vain;
 mod volumes;
+mod way;
 
 use std::fmt;
 
@@ -47,6 +48,7 @@ pub use space::{Advice, Database, Full, Need, Space};
 pub use stop::Stop;
 pub use vain::Vain;
 pub use volumes::{Small, Volumes};
+pub use way::{ByItself, Known, Way};
 
 /// Declares [`Why`], one variant for each group of rules. Each group has its own file, its reasons and its sentences.
 macro_rules! groups {

@@ -28,7 +28,7 @@ mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::v1alpha1::cluster::{OnQuorumLoss, Retention};
+use api::v1alpha1::cluster::{OnEverythingLost, OnQuorumLoss, Retention};
 use api::{EtcdClusterStatus, Transport, names};
 use gate::{Grant, Identity, Report};
 use jiff::{SignedDuration, Timestamp};
@@ -68,8 +68,7 @@ pub struct World {
     pub kill: Option<Kill>,
     /// The client writes nothing for the moment.
     pub quiet: bool,
-    /// Pods vanish at random, also in the moment in which another template is about to be tried: a process may then
-    /// meet data that it cannot read. It refuses, which does no harm, and must be led back.
+    /// Pods vanish at random, so that a process may meet data that it cannot read: it refuses, and must be led back.
     pub forgiving: bool,
     /// Where chance would decide, what is worst for us happens.
     pub contrary: bool,
@@ -170,6 +169,8 @@ pub struct Object {
     pub recover: Option<u64>,
     /// Who decides when no quorum can return.
     pub on_quorum_loss: OnQuorumLoss,
+    /// Who decides when no member has data any more.
+    pub on_everything_lost: OnEverythingLost,
     /// What happens to the claims with it.
     pub when_deleted: Retention,
     /// What happens to the claims when it is stopped.
@@ -393,6 +394,7 @@ impl Object {
             paused: false,
             recover: None,
             on_quorum_loss: OnQuorumLoss::Ask,
+            on_everything_lost: OnEverythingLost::Ask,
             when_deleted: Retention::Retain,
             when_stopped: Retention::Retain,
             when_scaled: Retention::Delete,

@@ -182,6 +182,9 @@ pub struct Recovery {
     /// What to do when quorum is permanently lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_quorum_loss: Option<OnQuorumLoss>,
+    /// What to do when no member has data any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_everything_lost: Option<OnEverythingLost>,
 }
 
 /// What to do when quorum is permanently lost. `Ask`, the default, reports what is left and the command that
@@ -195,6 +198,19 @@ pub enum OnQuorumLoss {
     Ask,
     /// Recover automatically once the loss is proved.
     FromSurvivor,
+}
+
+/// What to do when no member has data any more. `Ask`, the default, reports the backup to begin with and the command that does
+/// so. `FromBackup` begins with it automatically, once for each etcd cluster ID: when the cluster has been unavailable for a minute,
+/// the data of every voter is proved to be gone, and an `EtcdBackup` of this namespace lists a backup of that very etcd cluster.
+/// It is the newest one that was verified, or the newest one where none was. What was written after it is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OnEverythingLost {
+    /// Wait for an `EtcdRestore` that names this cluster.
+    #[default]
+    Ask,
+    /// Begin with the backup automatically once the loss is proved.
+    FromBackup,
 }
 
 /// Requests and limits by resource name.

@@ -144,7 +144,7 @@ pub struct FetchedMemory {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplaceMemory {
-    /// UID of the EtcdRestore.
+    /// UID of the EtcdRestore; `lost-` and the ID of the etcd cluster where `spec.recovery.onEverythingLost` asks for it.
     pub by: String,
     /// Its name, for people.
     #[serde(default)]
@@ -169,6 +169,37 @@ pub struct ReplaceMemory {
     /// UIDs of EtcdRestores that ended: none of them is carried out once more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<String>,
+    /// Where the loss of everything is why the backup is brought: UIDs of claims that were seen to hold no data before the members
+    /// were stopped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_data: Vec<String>,
+    /// The same for claims whose volume or node was gone. That is read again before anything begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<String>,
+}
+
+/// How a record begins that no EtcdRestore asked for.
+const LOST: &str = "lost-";
+
+impl ReplaceMemory {
+    /// What stands for an EtcdRestore where this etcd cluster has lost everything.
+    pub fn by_loss_of(cluster_id: u64) -> String {
+        format!("{LOST}{cluster_id:x}")
+    }
+
+    /// No EtcdRestore asked for it: the spec of the cluster did.
+    pub fn is_by_loss(&self) -> bool {
+        self.by.starts_with(LOST)
+    }
+
+    /// What asked for it, for people.
+    pub fn who(&self) -> String {
+        if self.is_by_loss() {
+            "spec.recovery.onEverythingLost".to_owned()
+        } else {
+            format!("EtcdRestore {}", self.name)
+        }
+    }
 }
 
 /// How far a backup is on its way to take the place of the data.

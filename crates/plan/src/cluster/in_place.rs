@@ -13,6 +13,7 @@ use api::v1alpha1::status::{RecoveryIntent, Survivor};
 use gate::State;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::cluster::recover::{self, Loss};
 use crate::decision::{Decision, Step};
 use crate::observed::{Latched, Observed, Pod, ReplaceRequest, format_id};
 use crate::why::InPlace;
@@ -37,15 +38,14 @@ pub(super) fn decide(observed: &Observed) -> Option<Decision> {
 }
 
 /// The oldest that names this cluster, and was not carried out before. Where quorum is being recovered, another cluster is
-/// about to take the place of the one that it names.
+/// about to take the place of the one that it names, unless there is nothing to recover.
 fn begin(observed: &Observed, last: Option<&ReplaceMemory>, cluster_id: u64) -> Option<Decision> {
-    if observed.cluster.latched.recovery.is_some() {
+    if is_being_recovered(observed) {
         return None;
     }
     let ended = last.map_or(&[][..], |last| &last.ended);
-    let mut requests = observed.restore.requests.iter();
     let request =
-        requests.find(|it| it.replaces == Some(cluster_id) && !ended.contains(&it.uid))?;
+        named(observed, ended, cluster_id).or_else(|| by_itself(observed, ended, cluster_id))?;
     let replace = ReplaceMemory {
         by: request.uid.clone(),
         name: request.name.clone(),
@@ -53,8 +53,41 @@ fn begin(observed: &Observed, last: Option<&ReplaceMemory>, cluster_id: u64) -> 
         ended: ended.to_vec(),
         ..ReplaceMemory::default()
     };
-    let why = InPlace::Begins(request.name.clone());
+    let why = InPlace::Begins(replace.who());
     Some(record(observed, replace, why))
+}
+
+fn is_being_recovered(observed: &Observed) -> bool {
+    observed.cluster.latched.recovery.is_some() && !recover::is_without_survivor(observed)
+}
+
+fn named<'a>(
+    observed: &'a Observed,
+    ended: &[String],
+    cluster_id: u64,
+) -> Option<&'a ReplaceRequest> {
+    let mut requests = observed.restore.requests.iter();
+    requests.find(|it| it.replaces == Some(cluster_id) && !ended.contains(&it.uid))
+}
+
+/// Without an EtcdRestore, where the spec says so and no member's data can come back.
+fn by_itself<'a>(
+    observed: &'a Observed,
+    ended: &[String],
+    cluster_id: u64,
+) -> Option<&'a ReplaceRequest> {
+    let request = offered(observed, cluster_id)?;
+    let proved = recover::loss(observed) == Loss::Proved && recover::is_sustained(observed);
+    let can = request.wish.is_ok() && proved && !ended.contains(&request.uid);
+    can.then_some(request)
+}
+
+/// A backup of this very etcd cluster, where the spec leaves it to the operator.
+fn offered(observed: &Observed, cluster_id: u64) -> Option<&ReplaceRequest> {
+    let offer = observed.restore.offer.as_deref();
+    let request = offer.map(|offer| &offer.request)?;
+    let ours = request.replaces == Some(cluster_id);
+    (ours && recover::is_left_to_the_operator(observed)).then_some(request)
 }
 
 /// What an EtcdRestore still says.
@@ -65,6 +98,9 @@ enum Asked<'a> {
 }
 
 fn asked<'a>(observed: &'a Observed, replace: &ReplaceMemory, cluster_id: u64) -> Asked<'a> {
+    if replace.is_by_loss() {
+        return still_lost(observed, replace, cluster_id);
+    }
     let mut requests = observed.restore.requests.iter();
     match requests.find(|it| it.uid == replace.by) {
         Some(request) if request.replaces == Some(cluster_id) => Asked::There(request),
@@ -73,8 +109,24 @@ fn asked<'a>(observed: &'a Observed, replace: &ReplaceMemory, cluster_id: u64) -
     }
 }
 
+/// What the spec and the proof say that stand for an EtcdRestore. A person's own comes before it, as long as nothing was touched.
+fn still_lost<'a>(observed: &'a Observed, replace: &ReplaceMemory, cluster_id: u64) -> Asked<'a> {
+    let reads = replace.stage == ReplaceStage::Checking;
+    if reads && named(observed, &replace.ended, cluster_id).is_some() {
+        return Asked::Gone;
+    }
+    let Some(request) = offered(observed, cluster_id) else {
+        return Asked::Gone;
+    };
+    match recover::loss(observed) {
+        Loss::Proved => Asked::There(request),
+        Loss::Unknown => Asked::Unheard,
+        Loss::No => Asked::Gone,
+    }
+}
+
 fn called_off(observed: &Observed, replace: &ReplaceMemory) -> Decision {
-    let why = InPlace::CalledOff(replace.name.clone());
+    let why = InPlace::CalledOff(replace.who());
     ended(observed, replace, why)
 }
 

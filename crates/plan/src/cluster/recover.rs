@@ -8,6 +8,7 @@ mod evidence;
 mod excuse;
 mod failed;
 mod mend;
+mod nothing;
 
 use api::v1alpha1::cluster::OnQuorumLoss;
 use api::v1alpha1::status::{KnownVoter, RecoveryIntent, Survivor};
@@ -25,6 +26,9 @@ pub(super) use advice::without_a_list;
 pub(super) use evidence::is_gone_for_good;
 use evidence::is_proved;
 use excuse::{excused, is_excused, is_homeless};
+pub(super) use nothing::{
+    Loss, is_left_to_the_operator, is_sustained, is_without_survivor, loss, lost_claims,
+};
 
 /// Seconds for which a cluster must have been dark before the operator goes on by itself.
 const SUSTAINED: i64 = 60;
@@ -50,7 +54,9 @@ fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
     let account = evidence::Account::of(observed);
     let asked = is_asked_for(observed);
     if account.has_no_data() {
-        return account.all_gone().then(|| nothing_left(observed, &account));
+        return account
+            .all_gone()
+            .then(|| nothing::left(observed, &account));
     }
     let no_election = account.is_hopeless() || observed.is_no_election();
     let told = asked && no_election && observed.cluster.unavailable_since.is_some();
@@ -79,22 +85,6 @@ fn consider(observed: &Observed, lost: u64) -> Option<Decision> {
 fn is_half_taken_over(observed: &Observed) -> bool {
     let proven = observed.cluster.latched.proven.as_ref();
     proven.is_some_and(|proven| proven.template.is_empty())
-}
-
-fn nothing_left(observed: &Observed, account: &evidence::Account) -> Decision {
-    let why = Quorum::NothingLeft {
-        voters: account.tell(),
-        claims: copies(observed),
-        earlier: evidence::earlier_lives(observed),
-    };
-    Decision::wait(why, LATER)
-}
-
-/// The claims that a person looks at before anything is given up.
-fn copies(observed: &Observed) -> Vec<String> {
-    let name = &observed.cluster.name;
-    let claims = observed.claims.keys();
-    claims.map(|n| api::names::claim(name, *n)).collect()
 }
 
 /// A person gave the word for the very cluster that lost its quorum.
@@ -380,11 +370,7 @@ fn choose(observed: &Observed, recovery: &RecoveryIntent) -> Decision {
     }
     let claim = chosen.and_then(|ordinal| observed.claims.get(&ordinal));
     let (Some(ordinal), Some(claim)) = (chosen, claim) else {
-        let why = Quorum::NoData {
-            cluster: recovery.cluster_id.clone(),
-            claims: copies(observed),
-        };
-        return Decision::wait(why, LATER);
+        return nothing::remains(observed, recovery);
     };
     let member = observed.member_name(ordinal);
     let why = Recovery::Chosen(member.clone());

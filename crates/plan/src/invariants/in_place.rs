@@ -2,10 +2,11 @@
 //! cluster, once for each, and with what was read before; and from there on nothing of the old data runs, until it is proved
 //! that what was brought serves, or that nothing was begun with it.
 
+use api::v1alpha1::cluster::OnEverythingLost;
 use api::v1alpha1::memory::{FetchedMemory, ReplaceMemory, ReplaceStage};
 use gate::{Report, State};
 
-use super::proof::founded;
+use super::proof::{founded, is_everything_lost, is_shown_without_data};
 use super::{Violation, ensure, facts};
 use crate::decision::Fetch;
 use crate::observed::{Latched, Observed, Pod, Process, Wanted, parse_id};
@@ -44,7 +45,26 @@ fn check_begin(
     let fresh = now.stage == ReplaceStage::Checking && now.checked.is_none();
     ensure(fresh && now.ended == ended, Violation::Forgets)?;
     ensure(same_lineage(old, new), Violation::Forgets)?;
-    ensure(old.recovery.is_none(), Violation::Unknown)
+    ensure(is_nothing_recovered(observed), Violation::Unknown)
+}
+
+/// No quorum is being recovered; or no member was chosen for it, and none that runs or reports has data of the cluster.
+fn is_nothing_recovered(observed: &Observed) -> bool {
+    let latched = &observed.cluster.latched;
+    let Some(recovery) = &latched.recovery else {
+        return true;
+    };
+    let mut pods = observed.pods.values();
+    let none_has = pods.all(|pod| match &pod.process {
+        Process::Refusing(_) | Process::Starting | Process::Serving(_) => false,
+        Process::Unknown => true,
+        Process::Held(report) => {
+            let data = report.data.as_ref();
+            let of = data.and_then(|data| parse_id(&data.cluster_id));
+            of.is_none() || of != parse_id(&recovery.cluster_id)
+        }
+    });
+    recovery.survivor.is_none() && none_has
 }
 
 /// From one stage to the next, or back.
@@ -60,14 +80,17 @@ fn check_stage(
         }
         (ReplaceStage::Checking, ReplaceStage::Fetching) => {
             ensure(same_lineage(old, new), Violation::Forgets)?;
-            ensure(old.recovery.is_none(), Violation::Unknown)?;
+            ensure(is_nothing_recovered(observed), Violation::Unknown)?;
             ensure(is_named(observed, now), Violation::NotAskedFor)?;
+            let seen = is_shown_without_data(observed, &now.without_data);
+            ensure(seen, Violation::LastCopy)?;
             let read = now.checked.is_some() && now.checked == before.checked;
             ensure(read, Violation::Restore)?;
         }
         (ReplaceStage::Fetching, ReplaceStage::Fetching) => {
             ensure(same_lineage(old, new), Violation::Forgets)?;
             ensure(now.checked == before.checked, Violation::Restore)?;
+            ensure(now.without_data == before.without_data, Violation::LastCopy)?;
         }
         (ReplaceStage::Fetching, ReplaceStage::Bootstrapping) => {
             check_bootstrap(observed, new, now)?;
@@ -104,9 +127,19 @@ fn check_stage(
     Ok(false)
 }
 
-/// An EtcdRestore that was seen at this look names the cluster that is there.
+/// An EtcdRestore that was seen at this look names the cluster that is there; or the spec leaves it to the operator, and no
+/// voter's data can come back.
 fn is_named(observed: &Observed, replace: &ReplaceMemory) -> bool {
     let cluster = observed.cluster.latched.cluster_id;
+    if cluster.is_some_and(|id| replace.by == format!("lost-{id:x}")) {
+        let intent = observed.cluster.intent.as_ref();
+        let left = intent.is_ok_and(|intent| {
+            intent.on_everything_lost == OnEverythingLost::FromBackup && intent.size > 0
+        });
+        let offer = observed.restore.offer.as_ref();
+        let ours = offer.is_some_and(|offer| offer.request.replaces == cluster);
+        return left && ours && is_everything_lost(observed);
+    }
     let mut requests = observed.restore.requests.iter();
     cluster.is_some() && requests.any(|it| it.uid == replace.by && it.replaces == cluster)
 }

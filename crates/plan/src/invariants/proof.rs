@@ -1,10 +1,11 @@
 //! What proves that a quorum is lost, who holds most of what is left, and who goes on with it.
 
 use api::names;
+use api::v1alpha1::memory::ReplaceStage;
 use api::v1alpha1::status::{RecoveryIntent, Survivor};
 use gate::{Data, Report, State};
 
-use super::{Violation, ensure};
+use super::{Violation, ensure, facts};
 use crate::observed::{NodeState, Observed, Pod, Process, parse_id, quorum};
 
 /// So many voters are proved to be gone that the others are no quorum; each of the others has been heard, holds data of
@@ -63,6 +64,53 @@ fn is_lost(observed: &Observed, ordinal: u32) -> bool {
             claim.lost.is_some() || no_node
         }
     }
+}
+
+/// No quorum serves, and what every voter had is gone; and no other claim of the cluster can hold any of it. While the members are
+/// stopped for the backup, the claims count of which that was seen before.
+pub(super) fn is_everything_lost(observed: &Observed) -> bool {
+    let latched = &observed.cluster.latched;
+    let serves = observed.etcd.members.is_some() || facts::is_led(observed);
+    if serves || observed.cluster.unavailable_since.is_none() {
+        return false;
+    }
+    let fetches = latched.replace.as_deref();
+    let fetches =
+        fetches.filter(|it| it.stage == ReplaceStage::Fetching && observed.pods.is_empty());
+    let recorded = |ordinal: &u32| {
+        let claim = observed.claims.get(ordinal);
+        let (Some(fetches), Some(claim)) = (fetches, claim) else {
+            return false;
+        };
+        fetches.without_data.contains(&claim.uid)
+    };
+    let lost = |ordinal: &u32| is_lost(observed, *ordinal) || recorded(ordinal);
+    let voters = voters(observed);
+    let mut pods = observed.pods.values();
+    let none_shows = pods.all(|pod| match &pod.process {
+        Process::Unknown => true,
+        Process::Refusing(_) | Process::Starting | Process::Serving(_) => false,
+        Process::Held(report) => matches!(report.state, State::Empty | State::Damaged),
+    });
+    let mut others = observed.claims.iter().filter(|(n, _)| !voters.contains(n));
+    let none_hides = others.all(|(ordinal, claim)| {
+        let mut left = latched.retiring.iter();
+        lost(ordinal) || left.any(|left| left.claim_uid == claim.uid)
+    });
+    // Who voted is not known where the memory was wiped: then every claim there is counts.
+    let known = !voters.is_empty() || fetches.is_some_and(|it| !it.without_data.is_empty());
+    known && voters.iter().all(lost) && none_shows && none_hides
+}
+
+/// The agents on these claims say at this look that there is nothing etcd could start from.
+pub(super) fn is_shown_without_data(observed: &Observed, claims: &[String]) -> bool {
+    claims.iter().all(|uid| {
+        let mut all = observed.claims.iter();
+        let found = all.find(|(_, claim)| claim.uid == *uid);
+        let pod = found.and_then(|(ordinal, _)| observed.pods.get(ordinal));
+        let report = pod.and_then(Pod::held);
+        report.is_some_and(|report| matches!(report.state, State::Empty | State::Damaged))
+    })
 }
 
 /// It runs, or its agent shows data of this cluster that is all its own and all that it had.

@@ -8,7 +8,7 @@ use api::v1alpha1::restore::{
 use archive::layout;
 use archive::work::{Fetch, Import, Place, Request, SCRATCH, Store, Task};
 
-use super::{Claim, Latched, Observed};
+use super::{Claim, Latched, Observed, Offer};
 pub use crate::backup::JobState;
 use crate::backup::{elsewhere, store_of};
 
@@ -23,6 +23,8 @@ pub struct Restore {
     pub requests: Vec<ReplaceRequest>,
     /// Whether the EtcdRestore is still there that is being carried out could not be read.
     pub unheard: bool,
+    /// The backup to begin with where everything is lost. Looked for only while no quorum serves.
+    pub offer: Option<Box<Offer>>,
 }
 
 /// An EtcdRestore that asks for a backup in the place of the data there is.
@@ -243,7 +245,7 @@ impl RestoreWish {
 }
 
 /// The cluster ID in the address of a base: `…/CLUSTER-ID/base/FILE`.
-fn timeline_of(url: &str) -> Option<&str> {
+pub(super) fn timeline_of(url: &str) -> Option<&str> {
     let cluster_id = url.rsplit('/').nth(2)?;
     layout::is_cluster_id(cluster_id).then_some(cluster_id)
 }

@@ -111,8 +111,8 @@ fn not_begun(seen: &Seen, state: &State, other: Option<&ReplaceMemory>) -> Next 
     let going = other.filter(|other| other.stage != ReplaceStage::Ended);
     if let Some(other) = going {
         let why = format!(
-            "EtcdRestore {} is replacing the data of EtcdCluster {cluster}; once it has, that is another etcd cluster than the one that spec.replaces names",
-            other.name
+            "{} is replacing the data of EtcdCluster {cluster}; once it has, that is another etcd cluster than the one that spec.replaces names",
+            other.who()
         );
         return tell::waits(seen, why);
     }

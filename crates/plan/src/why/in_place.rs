@@ -7,7 +7,7 @@ use api::{EtcdVersion, Reason};
 /// Why, from the EtcdRestore that names the cluster to the cluster that has the data of the backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InPlace {
-    /// This EtcdRestore names the cluster: its backup is read first.
+    /// This names the cluster: its backup is read first.
     Begins(String),
     /// The Job is created that reads it.
     Checks,
@@ -15,9 +15,9 @@ pub enum InPlace {
     Checked(String, i64),
     /// It goes on no further, for this cause; the cluster serves on.
     Blocked(Blocked),
-    /// This EtcdRestore is there no more, or names another cluster.
+    /// This is there no more, or names another cluster.
     CalledOff(String),
-    /// Whether that EtcdRestore is still there could not be read.
+    /// Whether that is still asked for could not be read.
     Unheard(String),
     /// Members are stopped, so that the backup can be brought to the volume of this one.
     Stops(String),
@@ -186,7 +186,7 @@ impl fmt::Display for Blocked {
                 "the EtcdCluster must have a spec that can be carried out, and members that this operator has started once",
             ),
             Self::NoSeed => out.write_str(
-                "there is no PersistentVolumeClaim of a member to which the backup could be brought",
+                "there is no PersistentVolumeClaim of a member to which the backup could be brought: delete one whose volume or node is gone, or whose data cannot be read, with its pod (kubectl delete pvc --wait=false), so that another is made",
             ),
         }
     }
@@ -197,7 +197,7 @@ impl fmt::Display for InPlace {
         match self {
             Self::Begins(name) => write!(
                 out,
-                "EtcdRestore {name} names this cluster: its backup is read before anything is touched"
+                "{name} names this cluster: the backup is read before anything is touched"
             ),
             Self::Checks => out.write_str("a Job is created that reads the backup"),
             Self::Checked(id, revision) => {
@@ -209,12 +209,12 @@ impl fmt::Display for InPlace {
             Self::Blocked(why) => write!(out, "the data is not replaced: {why}"),
             Self::CalledOff(name) => write!(
                 out,
-                "EtcdRestore {name} is there no more: the cluster goes on with the data that it has"
+                "{name} no longer asks for the backup: the cluster goes on with the data that it has"
             ),
             Self::Unheard(name) => {
                 write!(
                     out,
-                    "whether EtcdRestore {name} is still there cannot be read"
+                    "whether {name} still asks for the backup cannot be read"
                 )
             }
             Self::Stops(member) => write!(

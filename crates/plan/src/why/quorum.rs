@@ -5,6 +5,8 @@ use std::fmt;
 use api::Reason;
 use jiff::Timestamp;
 
+use super::Way;
+
 /// Why, where quorum is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quorum {
@@ -22,6 +24,8 @@ pub enum Quorum {
         claims: Vec<String>,
         /// What is left of earlier incarnations.
         earlier: Vec<String>,
+        /// The way back.
+        way: Box<Way>,
     },
     /// No volume has data of this cluster.
     NoData {
@@ -29,6 +33,8 @@ pub enum Quorum {
         cluster: String,
         /// Every claim.
         claims: Vec<String>,
+        /// The way back.
+        way: Box<Way>,
     },
     /// This member has the latest data of this cluster, and never ran under this object.
     LongerElsewhere(String, String),
@@ -87,10 +93,11 @@ impl fmt::Display for Quorum {
                 voters,
                 claims,
                 earlier,
+                way,
             } => {
                 write!(
                     out,
-                    "no data is left: {voters}. Bring a volume back, from a snapshot of the storage for instance. {}",
+                    "no data is left: {voters}. {way}. Or bring a volume back, from a snapshot of the storage for instance. {}",
                     without(claims)
                 )?;
                 if earlier.is_empty() {
@@ -102,9 +109,13 @@ impl fmt::Display for Quorum {
                     earlier.join("; ")
                 )
             }
-            Self::NoData { cluster, claims } => write!(
+            Self::NoData {
+                cluster,
+                claims,
+                way,
+            } => write!(
                 out,
-                "no volume has data of cluster {cluster} any more: bring one back, from a snapshot of the storage for instance. {}",
+                "no volume has data of cluster {cluster} any more. {way}. Or bring a volume back, from a snapshot of the storage for instance. {}",
                 without(claims)
             ),
             Self::LongerElsewhere(member, cluster) => write!(

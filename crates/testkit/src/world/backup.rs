@@ -43,6 +43,8 @@ pub struct Backup {
     pub named: BTreeSet<u64>,
     /// The backup that the Job is for, where an EtcdRestore asks for it.
     pub job_id: Option<String>,
+    /// The newest backup that an EtcdBackup lists, and the cluster that it is of.
+    pub newest: Option<(String, u64)>,
 }
 
 /// The newest revision of every backup.
@@ -111,6 +113,7 @@ impl World {
             job: self.backup.job.clone().map(Box::new),
             requests: self.observe_requests(),
             unheard: self.backup.unheard,
+            offer: self.observe_offer().map(Box::new),
         }
     }
 
@@ -136,7 +139,7 @@ impl World {
         }
         self.backup.jobs += 1;
         let uid = self.fresh("job");
-        let replaces = !self.backup.named.is_empty();
+        let replaces = self.replaces();
         self.backup.job_id = fetch.wish.id().cloned().filter(|_| replaces);
         let member = api::names::member(NAME, fetch.ordinal);
         self.backup.job = Some(FetchJob {
@@ -257,7 +260,7 @@ impl World {
 
     /// A member bootstraps a cluster that has the data of the backup.
     pub(super) fn start_restored(&mut self, ordinal: u32, token: &str) {
-        if !self.backup.named.is_empty() {
+        if self.replaces() {
             return self.start_in_place(ordinal, token);
         }
         let brought = self.claims.get_mut(&ordinal);

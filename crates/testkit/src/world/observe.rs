@@ -161,6 +161,7 @@ impl World {
         let mut intent = intent(self.object.size, self.object.minor);
         intent.allow_intermediate = self.object.walk;
         intent.on_quorum_loss = self.object.on_quorum_loss;
+        intent.on_everything_lost = self.object.on_everything_lost;
         intent.join_patience = self.join_patience.unwrap_or(intent.join_patience);
         intent.restarted_at = (self.object.edit > 0).then(|| self.object.edit.to_string());
         intent.storage.size = api::Quantity(format!("{}Gi", self.object.storage));

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use plan::observed::{Member, ReplaceRequest, parse_id};
+use api::v1alpha1::cluster::OnEverythingLost;
+use api::v1alpha1::memory::ReplaceMemory;
+use jiff::Timestamp;
+use plan::observed::{Member, Offer, ReplaceRequest, parse_id};
 
 use super::backup::wish;
 use crate::world::{Cluster, Container, Data, World};
@@ -54,6 +57,60 @@ impl World {
         asks.collect()
     }
 
+    /// A user lets the operator begin with this backup, of the cluster there is, once everything is lost.
+    pub fn leave_to_operator(&mut self, backup: &str) {
+        let id = self.object.status.cluster_id.as_deref();
+        let of = id.and_then(parse_id).unwrap_or(0);
+        self.backup.newest = Some((backup.to_owned(), of));
+        self.object.on_everything_lost = OnEverythingLost::FromBackup;
+    }
+
+    /// Once there is a cluster, a backup that is brought takes the place of its data.
+    pub(super) fn replaces(&self) -> bool {
+        !self.backup.named.is_empty() || self.object.on_everything_lost != OnEverythingLost::Ask
+    }
+
+    /// The newest backup, where that is looked for.
+    pub(super) fn observe_offer(&self) -> Option<Offer> {
+        let (id, of) = self.backup.newest.clone()?;
+        self.object.status.unavailable_since.as_ref()?;
+        let lost = self.object.status.cluster_id.as_deref();
+        let lost = lost.and_then(parse_id)?;
+        Some(Offer {
+            by: "nightly".to_owned(),
+            time: Timestamp::UNIX_EPOCH,
+            verified: true,
+            newer: None,
+            locked: false,
+            identity: None,
+            request: ReplaceRequest {
+                uid: ReplaceMemory::by_loss_of(lost),
+                name: "nightly".to_owned(),
+                replaces: (of == lost).then_some(lost),
+                wish: wish(&id, None).map(Box::new),
+            },
+            id,
+        })
+    }
+
+    /// No EtcdRestore named the cluster: then its owner left it to the operator, and nothing may hold any of its data.
+    fn check_unnamed(&mut self, old: u64) {
+        if self.object.on_everything_lost == OnEverythingLost::Ask {
+            self.violate("replaced though no EtcdRestore named the cluster");
+        }
+        if self.backup.newest.as_ref().map(|(_, of)| *of) != Some(old) {
+            self.violate("began by itself with a backup of another cluster");
+        }
+        let mut claims = self.claims.values();
+        let left = claims.any(|claim| {
+            let data = claim.volume.data.as_ref();
+            !claim.volume.damaged && data.is_some_and(|data| data.cluster == old)
+        });
+        if left {
+            self.violate("began by itself with a backup beside data of the cluster");
+        }
+    }
+
     /// A member begins without the data that the cluster had.
     pub(super) fn start_in_place(&mut self, ordinal: u32, token: &str) {
         if !self.tokens.insert(token.to_owned()) {
@@ -74,7 +131,7 @@ impl World {
             .and_then(|it| parse_id(&it.cluster_id?))
             .unwrap_or(0);
         if !self.backup.named.contains(&old) {
-            self.violate("replaced though no EtcdRestore named the cluster");
+            self.check_unnamed(old);
         }
         let stays = |id: u64| {
             let claims = self.claims.values().filter(|claim| !claim.terminating);

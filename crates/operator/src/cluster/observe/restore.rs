@@ -12,7 +12,7 @@ use manifests::keeper::FetchRun;
 use plan::Observed;
 use plan::backup::JobState;
 use plan::backup::elsewhere::namespace_of;
-use plan::observed::{FetchJob, Latched, ReplaceRequest, Restore, RestoreWish};
+use plan::observed::{FetchJob, Latched, Offer, ReplaceRequest, Restore, RestoreWish};
 
 use crate::backup::{elsewhere, job};
 use crate::caches::get;
@@ -34,8 +34,10 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
     } else {
         (Vec::new(), false)
     };
+    let offer = offer(observed, cluster, ctx).map(Box::new);
     if formed && !known {
         observed.restore.requests = requests;
+        observed.restore.offer = offer;
         return;
     }
     let (namespace, _) = place(cluster);
@@ -60,7 +62,16 @@ pub(super) async fn look(observed: &mut Observed, cluster: &EtcdCluster, ctx: &C
         job,
         requests,
         unheard,
+        offer,
     };
+}
+
+/// The backup to begin with where everything is lost: of no use to a cluster that serves.
+fn offer(observed: &Observed, cluster: &EtcdCluster, ctx: &Context) -> Option<Offer> {
+    let lost = observed.cluster.latched.cluster_id?;
+    observed.cluster.unavailable_since?;
+    let all = of_cluster(&ctx.caches.backups, cluster, |it| &it.spec.cluster_name)?;
+    Offer::best_of(&all, &observed.cluster.namespace, lost)
 }
 
 /// What an EtcdRestore asks for, if it is to replace data.
@@ -91,7 +102,8 @@ async fn requests(
     }
     let carried_out = latched.replace.as_ref();
     let carried_out = carried_out.filter(|it| {
-        let begun = matches!(it.stage, ReplaceStage::Checking | ReplaceStage::Fetching);
+        let begun =
+            !it.is_by_loss() && matches!(it.stage, ReplaceStage::Checking | ReplaceStage::Fetching);
         begun && !requests.iter().any(|request| request.uid == it.by)
     });
     let Some(replace) = carried_out else {

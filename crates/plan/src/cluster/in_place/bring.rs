@@ -18,7 +18,7 @@ pub(super) fn bring(observed: &Observed, replace: &ReplaceMemory, cluster_id: u6
     let wish = match asked(observed, replace, cluster_id) {
         Asked::There(request) => request.wish.as_deref(),
         Asked::Unheard => {
-            return Decision::wait(InPlace::Unheard(replace.name.clone()), LATER);
+            return Decision::wait(InPlace::Unheard(replace.who()), LATER);
         }
         Asked::Gone => return without_job(observed, || called_off(observed, replace)),
     };

@@ -4,8 +4,9 @@ use api::v1alpha1::memory::{FetchedMemory, ReplaceMemory, ReplaceStage, RestoreM
 use api::{EtcdVersion, Plane};
 
 use super::job::{Said, end, said};
-use super::{Asked, after_failure, asked, called_off, needed, record, usable};
+use super::{Asked, after_failure, asked, called_off, is_being_recovered, needed, record, usable};
 use crate::backup::JobState;
+use crate::cluster::recover;
 use crate::cluster::restore::{brought, rests};
 use crate::decision::{Decision, Fetch, Step};
 use crate::observed::{FetchJob, Observed, RestoreWish};
@@ -17,7 +18,7 @@ pub(super) fn check(
     replace: &ReplaceMemory,
     cluster_id: u64,
 ) -> Option<Decision> {
-    if observed.cluster.latched.recovery.is_some() {
+    if is_being_recovered(observed) {
         return None;
     }
     let request = match asked(observed, replace, cluster_id) {
@@ -123,8 +124,15 @@ fn stop(
         return blocked(observed, replace, Blocked::NoSeed);
     };
     let why = InPlace::Stops(member.clone());
+    let (without_data, gone) = if replace.is_by_loss() {
+        recover::lost_claims(observed)
+    } else {
+        (Vec::new(), Vec::new())
+    };
     let replace = ReplaceMemory {
         stage: ReplaceStage::Fetching,
+        without_data,
+        gone,
         seed: Some(RestoreMemory {
             member,
             claim_uid,
@@ -151,8 +159,11 @@ fn blocked(observed: &Observed, replace: &ReplaceMemory, why: Blocked) -> Option
 /// Why etcd could not run on it, the operator not with it, or no volume holds it.
 fn unusable(observed: &Observed, checked: &FetchedMemory) -> Option<Blocked> {
     let cluster = &observed.cluster;
-    let taken_over = cluster.latched.proven.as_ref();
-    let taken_over = taken_over.is_none_or(|proven| proven.template.is_empty());
+    // Where the memory was wiped and no member serves, what was proven is not known until one does.
+    let taken_over = match &cluster.latched.proven {
+        Some(proven) => proven.template.is_empty(),
+        None => observed.objects.predecessor,
+    };
     let Some(intent) = cluster.intent.as_ref().ok().filter(|_| !taken_over) else {
         return Some(Blocked::NotReady);
     };
