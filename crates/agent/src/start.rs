@@ -1,5 +1,6 @@
 //! Becomes etcd. Builds the flags and replaces this process; decides nothing.
 
+use std::net::{Ipv6Addr, TcpListener};
 use std::{fs, os::unix::process::CommandExt, path::Path, process::Command};
 
 use serde_json::json;
@@ -45,6 +46,9 @@ pub(crate) fn become_etcd(args: &Gate, start: &Start) -> Fault {
 /// (`etcd_itself_refuses_an_empty_directory`).
 pub(crate) fn build_flags(args: &Gate, start: &Start) -> Vec<String> {
     let mut flags = args.flags.clone();
+    if !has_ipv6() {
+        flags = flags.iter().map(|flag| on_ipv4(flag)).collect();
+    }
     flags.push(format!("--data-dir={}", args.volume.join("data").display()));
     match start {
         Start::OnData => flags.push("--initial-cluster-state=existing".into()),
@@ -62,6 +66,20 @@ pub(crate) fn build_flags(args: &Gate, start: &Start) -> Vec<String> {
         }
     }
     flags
+}
+
+/// Whether the kernel makes sockets of that family. An address to bind to is not needed for it.
+fn has_ipv6() -> bool {
+    TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
+}
+
+/// `[::]` takes IPv4 as well, on single-stack and dual-stack clusters alike; without IPv6 etcd cannot listen there at all.
+fn on_ipv4(flag: &str) -> String {
+    if flag.starts_with("--listen-") {
+        flag.replace("://[::]:", "://0.0.0.0:")
+    } else {
+        flag.to_owned()
+    }
 }
 
 fn cannot_execute(etcd: &Path, error: &std::io::Error) -> Fault {

@@ -6,6 +6,7 @@
     reason = "how many inputs were tried is read by people"
 )]
 
+mod ipv6;
 mod probe;
 
 use std::panic::AssertUnwindSafe;
@@ -15,6 +16,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
 
+pub use ipv6::without_ipv6;
 pub use probe::{Probe, Silent};
 
 /// How many damaged inputs each reader gets. A run that sets `PROPTEST_CASES` (`cargo xtask test --deep`) gets ten times that

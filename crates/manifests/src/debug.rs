@@ -3,14 +3,14 @@
 use api::{ClusterIntent, names};
 use serde_json::{Value, json};
 
-use crate::pod;
+use crate::{PodUser, pod};
 
 const IMAGE: &str = "nicolaka/netshoot";
 const COMMAND: [&str; 2] = ["sleep", "infinity"];
 
 /// The ephemeral container to add to every running pod, if there shall be one. It is let in under restricted pod
 /// security. Kubernetes forbids resources here.
-pub fn debug_container(intent: &ClusterIntent) -> Option<Value> {
+pub fn debug_container(intent: &ClusterIntent, says: PodUser) -> Option<Value> {
     let debug = intent.debug.as_ref()?;
     let command = if debug.command.is_empty() {
         COMMAND.map(str::to_owned).into()
@@ -28,7 +28,7 @@ pub fn debug_container(intent: &ClusterIntent) -> Option<Value> {
             "allowPrivilegeEscalation": false,
             "capabilities": {"drop": ["ALL"]},
             "runAsNonRoot": true,
-            "runAsUser": pod::user(intent),
+            "runAsUser": pod::user(intent, says),
         },
     }))
 }

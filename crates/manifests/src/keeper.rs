@@ -18,6 +18,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use crate::PodUser;
+
 pub use fetch::{Fetch, FetchRun, fetch_job, fetch_job_name};
 pub use verify::{VerifyWork, verify_job, verify_job_name};
 
@@ -47,6 +49,8 @@ pub struct Work<'a> {
     pub secret: Option<&'a str>,
     /// Image that holds the keeper.
     pub image: &'a str,
+    /// Who says which user it runs as.
+    pub user: PodUser,
 }
 
 /// The Job of a backup. The same run has the same name, so that it is created once.
@@ -92,7 +96,7 @@ fn pod(work: &Work<'_>) -> PodSpec {
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         service_account_name: work.spec.service_account_name.clone(),
-        security_context: Some(restricted_pod()),
+        security_context: Some(restricted_pod(work.user)),
         volumes: Some(volumes.into_iter().map(|(volume, _)| volume).collect()),
         ..PodSpec::default()
     }
@@ -117,12 +121,12 @@ fn container(work: &Work<'_>, volumes: &[(Volume, &'static str)]) -> Container {
     }
 }
 
-fn restricted_pod() -> PodSecurityContext {
+fn restricted_pod(says: PodUser) -> PodSecurityContext {
     PodSecurityContext {
         run_as_non_root: Some(true),
-        run_as_user: Some(USER),
-        run_as_group: Some(USER),
-        fs_group: Some(USER),
+        run_as_user: says.of(USER),
+        run_as_group: says.of(USER),
+        fs_group: says.of(USER),
         seccomp_profile: Some(SeccompProfile {
             type_: "RuntimeDefault".to_owned(),
             ..SeccompProfile::default()

@@ -45,6 +45,28 @@ pub struct Installation {
     pub agent_image: String,
     /// Namespace of the operator's pods; `None` where it runs outside of Kubernetes.
     pub namespace: Option<String>,
+    /// Who says which user pods run as.
+    pub pod_user: PodUser,
+}
+
+/// Who says which user and group the pods of members and Jobs run as, where a spec does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PodUser {
+    /// We: the user that goes with the image.
+    #[default]
+    Fixed,
+    /// The platform writes a user, and the group of volumes, into every pod, and rejects pods that name others.
+    Assigned,
+}
+
+impl PodUser {
+    /// The user of an image, where it is ours to say.
+    pub(crate) fn of(self, image: i64) -> Option<i64> {
+        match self {
+            Self::Fixed => Some(image),
+            Self::Assigned => None,
+        }
+    }
 }
 
 /// How much of a cluster should exist at the moment; the plan decides it.
@@ -199,7 +221,7 @@ pub fn build_objects(
             &claim,
         )?);
     }
-    let statefulset = statefulset::build(owner, intent, shape, &install.agent_image);
+    let statefulset = statefulset::build(owner, intent, shape, install);
     let mut statefulset = object(Kind::StatefulSet, name, &statefulset)?;
     if let Some(template) = statefulset.body.pointer_mut("/spec/template") {
         guard_template(template, shape);

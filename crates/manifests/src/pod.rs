@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use crate::{Owner, template_hash, tls};
+use crate::{Installation, Owner, template_hash, tls};
 
 pub use etcd::named_object;
 pub(crate) use security::{etcd_container, pod as pod_context, user};
@@ -27,7 +27,11 @@ const ANNOTATIONS_DIR: &str = "/podinfo";
 /// SIGTERM lets a leader hand over first, which may take 7 s.
 const GRACE_SECONDS: i64 = 30;
 
-pub(crate) fn build(owner: &Owner, intent: &ClusterIntent, agent_image: &str) -> PodTemplateSpec {
+pub(crate) fn build(
+    owner: &Owner,
+    intent: &ClusterIntent,
+    install: &Installation,
+) -> PodTemplateSpec {
     let pod = &intent.pod.settings;
     let mut containers = vec![etcd::build(owner, intent)];
     containers.extend(intent.pod.containers.iter().cloned());
@@ -49,7 +53,7 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent, agent_image: &str) ->
                 pod.termination_grace_period_seconds
                     .unwrap_or(GRACE_SECONDS),
             ),
-            security_context: Some(security::pod(intent)),
+            security_context: Some(security::pod(intent, install.pod_user)),
             node_selector: given(&pod.node_selector, BTreeMap::is_empty),
             tolerations: given(&pod.tolerations, Vec::is_empty),
             affinity: pod.affinity.clone(),
@@ -60,7 +64,7 @@ pub(crate) fn build(owner: &Owner, intent: &ClusterIntent, agent_image: &str) ->
             ),
             priority_class_name: pod.priority_class_name.clone(),
             image_pull_secrets: given(&pod.image_pull_secrets, Vec::is_empty),
-            init_containers: Some(vec![agent_container(agent_image)]),
+            init_containers: Some(vec![agent_container(&install.agent_image)]),
             containers,
             volumes: Some(all_volumes),
             ..PodSpec::default()

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use crate::{Owner, Shape, claim, metadata, pod};
+use crate::{Installation, Owner, Shape, claim, metadata, pod};
 
 /// `OnDelete`: only we decide which pod restarts. `Parallel`: no pod waits for another to be ready.
 /// Claims are kept whatever happens to this object: a StatefulSet deleted by hand must not take the
@@ -16,7 +16,7 @@ pub(crate) fn build(
     owner: &Owner,
     intent: &ClusterIntent,
     shape: &Shape,
-    agent_image: &str,
+    install: &Installation,
 ) -> StatefulSet {
     let mut metadata = metadata(owner, &owner.name, "database");
     if let Some(all) = metadata.labels.as_mut() {
@@ -42,7 +42,7 @@ pub(crate) fn build(
                 match_labels: Some(labels::selector(&owner.name)),
                 ..LabelSelector::default()
             },
-            template: pod::build(owner, intent, agent_image),
+            template: pod::build(owner, intent, install),
             volume_claim_templates: Some(vec![claim::build_template(owner, intent)]),
             ..StatefulSetSpec::default()
         }),

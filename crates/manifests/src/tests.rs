@@ -1,5 +1,6 @@
 //! Golden snapshots of every object, and the predecessor's mistakes that a template can make.
 
+mod platform;
 mod rungs;
 mod settings;
 
@@ -19,6 +20,7 @@ fn install() -> Installation {
     Installation {
         agent_image: "operator:1".into(),
         namespace: Some("etcd-operator-system".into()),
+        pod_user: PodUser::Fixed,
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Args {
 pub enum Command {
     /// Run the operator, inside a cluster or against a kubeconfig from outside.
     Run(Box<Options>),
+    /// Try an installation: make a cluster of one member, write, read, and delete it.
+    Check(Check),
     /// Print the CRD as YAML-compatible JSON.
     Crd,
 }
@@ -44,6 +46,9 @@ pub struct Options {
     /// Backups that are made at the same time. Others wait for their turn.
     #[arg(long, env = "BACKUPS_AT_ONCE", default_value_t = 10)]
     pub backups_at_once: u16,
+    /// User of the pods of members and of Jobs, where a spec names none.
+    #[arg(long, env = "POD_USER", value_enum, ignore_case = true, default_value_t = PodUser::Auto)]
+    pub pod_user: PodUser,
     /// How members are reached: `auto` is direct inside a cluster and port-forward outside.
     #[arg(long, env = "REACH", value_enum, default_value_t = Reach::Auto)]
     pub reach: Reach,
@@ -82,6 +87,40 @@ pub struct Options {
     /// Log level, or a filter such as `info,operator=debug`.
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub log_level: String,
+}
+
+/// What to try.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Check {
+    /// Namespace of the cluster; the operator must watch it.
+    #[arg(long, env = "CHECK_NAMESPACE")]
+    pub namespace: String,
+    /// Name of the cluster.
+    #[arg(long, env = "CHECK_NAME", default_value = "etcd-operator-check")]
+    pub name: String,
+    /// Release of etcd; the default of the operator when empty.
+    #[arg(long, env = "CHECK_ETCD_VERSION", default_value = "")]
+    pub etcd_version: String,
+    /// Repository of etcd's image; the default of the operator when empty.
+    #[arg(long, env = "CHECK_REPOSITORY", default_value = "")]
+    pub repository: String,
+    /// StorageClass of its volume; the default class when empty.
+    #[arg(long, env = "CHECK_STORAGE_CLASS", default_value = "")]
+    pub storage_class: String,
+    /// How long the cluster may take to serve.
+    #[arg(long, env = "CHECK_TIMEOUT_SECONDS", default_value_t = 180)]
+    pub timeout_seconds: u64,
+}
+
+/// Who says which user pods run as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PodUser {
+    /// `assigned` on OpenShift, and `fixed` elsewhere.
+    Auto,
+    /// The user that goes with the image.
+    Fixed,
+    /// The platform writes one into each pod.
+    Assigned,
 }
 
 /// How members are reached.

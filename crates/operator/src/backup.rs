@@ -238,6 +238,7 @@ async fn begin_backup(
         member: &begin.member,
         secret: begin.secret.as_deref(),
         image: &ctx.context.install.agent_image,
+        user: ctx.context.install.pod_user,
     });
     let job = job.map_err(Error::Render)?;
     let (id, member) = (&begin.run.id, &begin.member);
@@ -263,6 +264,7 @@ async fn begin_verification(
         run: &begin.run,
         request: &begin.request,
         image: &ctx.context.install.agent_image,
+        user: ctx.context.install.pod_user,
         etcd_image: &begin.image,
         pull_secrets: &begin.pull_secrets,
         raw_bytes: begin.raw_bytes,

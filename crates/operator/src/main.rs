@@ -8,6 +8,7 @@ use operator::args::{Args, Command};
 async fn main() -> anyhow::Result<()> {
     match Args::parse().command {
         Command::Run(options) => operator::run::run(*options).await,
+        Command::Check(options) => operator::check::check(options).await,
         Command::Crd => operator::run::print_crd(),
     }
 }

@@ -22,6 +22,7 @@ use tokio::task::AbortHandle;
 
 use self::scrape::Scrapes;
 use crate::health::Health;
+use crate::listen;
 use crate::metrics::Metrics;
 
 /// Connections that are open at once, at most.
@@ -37,7 +38,7 @@ pub async fn serve(
     health: Arc<Health>,
     metrics: Arc<Metrics>,
 ) -> std::io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
+    let listener = listen::bind(address).await?;
     serve_on(listener, health, metrics).await
 }
 

@@ -15,7 +15,7 @@ use kube::runtime::controller::Config as ControllerConfig;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::Store;
 use kube::{Client, Config};
-use manifests::Installation;
+use manifests::{Installation, PodUser};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -34,6 +34,7 @@ use crate::health::{Health, Scope};
 use crate::lanes::Lanes;
 use crate::lease::Election;
 use crate::metrics::Metrics;
+use crate::platform::Platform;
 use crate::requests::CountLayer;
 use crate::restore::Restores;
 use crate::waits::Waits;
@@ -48,7 +49,7 @@ const RECONNECT: Duration = Duration::from_secs(2);
 
 /// Runs until it is told to stop or loses its lease.
 pub async fn run(options: Options) -> anyhow::Result<()> {
-    telemetry::start(&options)?;
+    telemetry::start(options.log_format, &options.log_level)?;
     dumps::forbid();
     let _most = descriptors::raise();
     let (config, inside) = connect_config(&options).await?;
@@ -57,11 +58,12 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let told = (Arc::clone(&health), Arc::clone(&metrics));
     let probes = tokio::spawn(probes::serve(options.probe_address, told.0, told.1));
     let stop = stop_signal()?.shared();
-    let version = tokio::select! {
-        version = connect(&client, inside) => version?,
+    let platform = tokio::select! {
+        platform = connect(&client, &options, inside) => platform?,
         () = stop.clone() => return Ok(()),
     };
-    tracing::info!(kubernetes = %version, agent_image = %options.agent_image, "connected");
+    let (kubernetes, pod_user) = (&platform.version, platform.pod_user);
+    tracing::info!(%kubernetes, ?pod_user, agent_image = %options.agent_image, "connected");
     health.answered();
     tokio::spawn(Arc::clone(&health).ask(client.clone()));
     let (hook, keep) = admission(&client, &options, (&health, &metrics))?;
@@ -82,6 +84,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     };
     let shared = Shared {
         inside,
+        pod_user,
         client: client.clone(),
         connect: reach::connector(options.reach, inside, &client),
         lanes: Arc::new(Lanes::new(options.workers)),
@@ -150,6 +153,7 @@ fn admission(
 struct Shared {
     /// The operator runs in a pod.
     inside: bool,
+    pod_user: PodUser,
     client: Client,
     connect: Arc<dyn Connect>,
     lanes: Arc<Lanes>,
@@ -166,11 +170,11 @@ fn client(config: Config, metrics: &Arc<Metrics>) -> kube::Result<Client> {
     Ok(builder.with_layer(&count).build())
 }
 
-/// The version of the API server. In a pod it is waited for: a restart would not bring it back.
-async fn connect(client: &Client, inside: bool) -> anyhow::Result<String> {
+/// What the API server says of itself. In a pod it is waited for: a restart would not bring it back.
+async fn connect(client: &Client, options: &Options, inside: bool) -> anyhow::Result<Platform> {
     loop {
-        match client.apiserver_version().await {
-            Ok(version) => return Ok(version.git_version),
+        match Platform::ask(client, options.pod_user).await {
+            Ok(platform) => return Ok(platform),
             Err(error) if inside => {
                 tracing::warn!(%error, "the API server does not answer, trying again");
                 tokio::time::sleep(RECONNECT).await;
@@ -433,6 +437,7 @@ fn build_context(shared: &Shared, options: &Options, caches: Caches) -> Context 
             namespace: shared
                 .inside
                 .then(|| shared.client.default_namespace().to_owned()),
+            pod_user: shared.pod_user,
         },
         domain: domain(options),
         vault: Vault::default(),

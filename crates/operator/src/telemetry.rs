@@ -3,20 +3,17 @@
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{LogFormat, Options};
+use crate::args::LogFormat;
 
 /// Starts logging to stderr.
-pub fn start(options: &Options) -> anyhow::Result<()> {
+pub fn start(format: LogFormat, level: &str) -> anyhow::Result<()> {
     // The library's own spans would repeat ours.
-    let filter = EnvFilter::try_new(format!(
-        "kube_runtime=warn,kube_client=warn,{}",
-        options.log_level
-    ))
-    .with_context(|| format!("--log-level {:?} cannot be read", options.log_level))?;
+    let filter = EnvFilter::try_new(format!("kube_runtime=warn,kube_client=warn,{level}"))
+        .with_context(|| format!("--log-level {level:?} cannot be read"))?;
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
-    let started = match options.log_format {
+    let started = match format {
         LogFormat::Text => logs.try_init(),
         LogFormat::Json => logs
             .json()

@@ -17,7 +17,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 pub use answer::Answers;
@@ -25,6 +24,7 @@ pub use keep::{Keeper, Seen};
 pub use server::{serve_on, server_config};
 
 use crate::health::Health;
+use crate::listen;
 use crate::metrics::Metrics;
 
 /// Where the webhook is found.
@@ -73,7 +73,7 @@ pub fn start(
         metrics: Arc::clone(&told.metrics),
     });
     let serving = async move {
-        let listener = TcpListener::bind(address).await?;
+        let listener = listen::bind(address).await?;
         tokio::select! {
             served = serve_on(listener, offered, answers) => served,
             () = follow => Err(std::io::Error::other("the watch of the webhook's Secret ended")),

@@ -82,7 +82,8 @@ fn files(layout: &Layout, check: bool) -> Result<Vec<(PathBuf, String)>> {
         templates.push(serde_yaml::to_string(&kept)?);
     }
     let template = templates.join("---\n");
-    let template = format!("{{{{- if .Values.crds }}}}\n{template}{{{{- end }}}}\n");
+    let template =
+        format!("{{{{- if and .Values.crds .Values.clusterScoped }}}}\n{template}{{{{- end }}}}\n");
     let template_path = root().join("charts/etcd-operator/templates/crd.yaml");
     if !check {
         std::fs::write(&template_path, &template)?;
@@ -109,7 +110,7 @@ fn install(layout: &Layout) -> Result<String> {
     let mut helm = std::process::Command::new(crate::cluster::helm(layout));
     helm.args(["template", "etcd-operator"])
         .arg(root().join("charts/etcd-operator"))
-        .args(["--namespace", NAMESPACE])
+        .args(["--namespace", NAMESPACE, "--skip-tests"])
         .args(["--set", &format!("image.repository={LOCAL}")]);
     let rendered =
         output(&mut helm).context("render the chart (`cargo xtask cluster build` makes helm)")?;

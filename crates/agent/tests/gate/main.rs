@@ -1,4 +1,4 @@
-//! The agent as a process: with a shell in etcd's place (`alone`, `ends`, `secure`), and with real etcd binaries of every
+//! The agent as a process: with a shell in etcd's place (`alone`, `ends`, `ipv6`, `secure`), and with real etcd binaries of every
 //! supported minor (`real`, `damage`, `adoption`, `back`, `removed`, `fence`, `floor`, `recovery`, `restore`, `receive`, `crash`, `locked`), which `ETCD_BINARIES` must name (`$ETCD_BINARIES/3.5.35/etcd`, …).
 //! MUST use loopback and `free_port` only; MUST NOT sleep where a condition can be awaited.
 
@@ -20,6 +20,8 @@ mod etcd;
 mod fence;
 #[cfg(test)]
 mod floor;
+#[cfg(test)]
+mod ipv6;
 #[cfg(test)]
 mod locked;
 #[cfg(test)]

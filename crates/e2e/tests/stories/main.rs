@@ -30,6 +30,7 @@ mod lifecycle_cycles;
 mod lifecycle_delete;
 mod lifecycle_flavours;
 mod lifecycle_idle;
+mod lifecycle_install;
 mod lifecycle_moment;
 mod lifecycle_operator;
 mod lifecycle_operator_admission;

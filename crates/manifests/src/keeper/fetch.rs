@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use super::{CONTAINER, DEADLINE_SECONDS, PROGRAM, request_variable, resources, store_volumes};
-use crate::{Owner, metadata, pod};
+use crate::{Owner, PodUser, metadata, pod};
 
 /// What the Job of a restore is made from.
 pub struct Fetch<'a> {
@@ -32,6 +32,8 @@ pub struct Fetch<'a> {
     pub identity: Option<&'a str>,
     /// Image that holds the keeper.
     pub image: &'a str,
+    /// Who says which user it runs as.
+    pub user: PodUser,
 }
 
 /// What a Job of a restore is for: the value of its annotation.
@@ -118,7 +120,7 @@ fn pod_spec(fetch: &Fetch<'_>) -> PodSpec {
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         service_account_name: account,
-        security_context: Some(pod::pod_context(fetch.intent)),
+        security_context: Some(pod::pod_context(fetch.intent, fetch.user)),
         node_selector: Some(settings.node_selector.clone()).filter(|it| !it.is_empty()),
         tolerations: Some(settings.tolerations.clone()).filter(|it| !it.is_empty()),
         affinity: settings.affinity.clone(),

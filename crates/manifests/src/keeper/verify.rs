@@ -17,6 +17,7 @@ use super::{
     CONTAINER, DEADLINE_SECONDS, PROGRAM, limited, name_with, request_variable, resources,
     restricted_container, restricted_pod, store_volumes,
 };
+use crate::PodUser;
 
 const TOOLS: &str = "/keeper";
 const COPY: &str = "/keeper/etcd-keeper";
@@ -40,6 +41,8 @@ pub struct VerifyWork<'a> {
     pub request: &'a Request,
     /// Image that holds the keeper.
     pub image: &'a str,
+    /// Who says which user it runs as.
+    pub user: PodUser,
     /// Image that holds etcd.
     pub etcd_image: &'a str,
     /// Secrets with which that is pulled.
@@ -96,7 +99,7 @@ fn pod(work: &VerifyWork<'_>) -> PodSpec {
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         service_account_name: work.spec.service_account_name.clone(),
-        security_context: Some(restricted_pod()),
+        security_context: Some(restricted_pod(work.user)),
         image_pull_secrets: (!secrets.is_empty()).then_some(secrets),
         volumes: Some(volumes.into_iter().map(|(volume, _)| volume).collect()),
         ..PodSpec::default()

@@ -6,13 +6,15 @@ use k8s_openapi::api::core::v1::{
     Capabilities, PodSecurityContext, SeccompProfile, SecurityContext,
 };
 
-pub(crate) fn pod(intent: &ClusterIntent) -> PodSecurityContext {
-    let user = intent.image.flavour.layout().user;
+use crate::PodUser;
+
+pub(crate) fn pod(intent: &ClusterIntent, says: PodUser) -> PodSecurityContext {
+    let user = says.of(intent.image.flavour.layout().user);
     let mut context = PodSecurityContext {
         run_as_non_root: Some(true),
-        run_as_user: Some(user),
-        run_as_group: Some(user),
-        fs_group: Some(user),
+        run_as_user: user,
+        run_as_group: user,
+        fs_group: user,
         // Walking a large volume at every start would cost minutes.
         fs_group_change_policy: Some("OnRootMismatch".to_owned()),
         seccomp_profile: Some(SeccompProfile {
@@ -47,9 +49,9 @@ pub(crate) fn etcd_container(intent: &ClusterIntent) -> SecurityContext {
     context
 }
 
-/// The user that etcd runs as.
-pub(crate) fn user(intent: &ClusterIntent) -> Option<i64> {
+/// The user that etcd runs as, where we know it.
+pub(crate) fn user(intent: &ClusterIntent, says: PodUser) -> Option<i64> {
     etcd_container(intent)
         .run_as_user
-        .or(pod(intent).run_as_user)
+        .or(pod(intent, says).run_as_user)
 }

@@ -149,8 +149,9 @@ fn a_service_for_outside_is_wanted_only_as_long_as_it_is_asked_for_and_the_clust
 
 #[test]
 fn tools_come_as_an_ephemeral_container_that_restricted_pod_security_lets_in() {
-    assert_eq!(debug_container(&intent("{}")), None);
-    let container = debug_container(&intent(r#"{"debug":{"enabled":true}}"#)).unwrap();
+    assert_eq!(debug_container(&intent("{}"), PodUser::Fixed), None);
+    let container =
+        debug_container(&intent(r#"{"debug":{"enabled":true}}"#), PodUser::Fixed).unwrap();
     assert_eq!(
         container,
         json!({
@@ -165,7 +166,7 @@ fn tools_come_as_an_ephemeral_container_that_restricted_pod_security_lets_in() {
     );
     let own =
         r#"{"repository":"bitnami/etcd","debug":{"enabled":true,"image":"a:1","command":["b"]}}"#;
-    let own = debug_container(&intent(own)).unwrap();
+    let own = debug_container(&intent(own), PodUser::Fixed).unwrap();
     assert_eq!(own["securityContext"]["runAsUser"], 1001);
     assert_eq!(
         (&own["image"], &own["command"]),

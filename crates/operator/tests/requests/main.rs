@@ -19,6 +19,7 @@ mod lease;
 mod members;
 mod node_bindings;
 mod objects;
+mod platform;
 mod restore;
 mod restores;
 mod sources;
@@ -128,6 +129,7 @@ fn context(client: &Client, services: Vec<Service>) -> Context {
         install: manifests::Installation {
             agent_image: "operator:1".into(),
             namespace: Some("etcd-operator-system".into()),
+            pod_user: manifests::PodUser::Fixed,
         },
         domain: "cluster.local".into(),
         vault: operator::certificates::vault::Vault::default(),

@@ -21,7 +21,9 @@ pub(super) async fn add(
     ctx: &Context,
 ) -> Outcome {
     let intent = observed.cluster.intent.as_ref().ok();
-    let Some(container) = intent.and_then(manifests::debug_container) else {
+    let user = ctx.install.pod_user;
+    let container = intent.and_then(|intent| manifests::debug_container(intent, user));
+    let Some(container) = container else {
         return Outcome::Done;
     };
     let (namespace, name) = place(cluster);

@@ -61,6 +61,7 @@ async fn begin(
         request: &request,
         identity: fetch.wish.identity.as_deref(),
         image: &ctx.install.agent_image,
+        user: ctx.install.pod_user,
     });
     let job = match built {
         Ok(job) => job,
