@@ -16,10 +16,12 @@ mod image;
 mod live;
 mod programs;
 mod publish;
+mod release;
 mod rights;
 mod test;
 mod tidy;
 mod tools;
+mod values;
 
 use std::process::ExitCode;
 
@@ -65,6 +67,8 @@ enum Command {
     },
     /// Build the operator's image without a cluster, and push it
     Image(publish::Options),
+    /// Make all that a release consists of
+    Release(release::Options),
     /// Take the operator off; clusters and CRD stay
     Undeploy,
     /// Write everything that is made from the code
@@ -102,6 +106,7 @@ fn run() -> anyhow::Result<ExitCode> {
             println!("{}", built.name());
         }
         Command::Image(options) => publish::image(&layout, &options)?,
+        Command::Release(options) => release::release(&layout, &options)?,
         Command::Undeploy => deploy::undeploy(&target()?)?,
         Command::Generate { check } => generate::generate(&layout, check)?,
     }

@@ -14,6 +14,8 @@ use crate::tools::{as_from_a_shell, find_program, output, run_with_progress};
 pub(crate) const IN_IMAGE: [&str; 3] = ["etcd-operator", "etcd-agent", "etcd-keeper"];
 /// Their packages.
 const PACKAGES: [&str; 3] = ["operator", "agent", "keeper"];
+/// For the machines of users.
+pub(crate) const PLUGIN: &str = "kubectl-etcd";
 
 /// How programs are compiled, by the name of the profile in Cargo.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub(crate) enum Architecture {
 }
 
 impl Architecture {
-    const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
+    pub(crate) const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
 
     /// That of this machine.
     pub(crate) fn here() -> Result<Self> {
@@ -91,13 +93,28 @@ pub(crate) fn compile(
     profile: Profile,
     architecture: Architecture,
 ) -> Result<PathBuf> {
+    let packages = PACKAGES.map(str::to_owned);
+    compile_packages(layout, profile, architecture, &packages)
+}
+
+/// Compiles all that a release ships, and says where it is.
+pub(crate) fn compile_all(layout: &Layout, architecture: Architecture) -> Result<PathBuf> {
+    compile_packages(layout, Profile::Release, architecture, &packages()?)
+}
+
+fn compile_packages(
+    layout: &Layout,
+    profile: Profile,
+    architecture: Architecture,
+    packages: &[String],
+) -> Result<PathBuf> {
     let triple = architecture.triple();
     let mut cargo = Command::new(env!("CARGO"));
     as_from_a_shell(&mut cargo)
         .args(["build", "--profile", profile.name(), "--locked"])
         .args(["--target", triple])
         .current_dir(root());
-    for package in PACKAGES {
+    for package in packages {
         cargo.args(["--package", package]);
     }
     if architecture != Architecture::here()? {
@@ -142,13 +159,13 @@ fn flags(profile: Profile) -> Vec<String> {
 
 /// For another processor than this machine's: its standard library and its linker must be there.
 fn cross(cargo: &mut Command, architecture: Architecture) -> Result<()> {
-    let triple = architecture.triple();
+    let (triple, name) = (architecture.triple(), architecture.name());
     let mut rustc = Command::new("rustc");
     rustc.args(["--print", "target-libdir", "--target", triple]);
     let library = output(rustc.current_dir(root()))?;
     ensure!(
         Path::new(library.trim()).is_dir(),
-        "the standard library of Rust for {triple} is not installed\nhint: `rustup target add {triple}`"
+        "the standard library of Rust for {triple} is not installed\nhint: `rustup target add {triple}`, or `--{name} DIRECTORY` with programs that another machine compiled"
     );
     let variable = format!(
         "CARGO_TARGET_{}_LINKER",
@@ -158,7 +175,7 @@ fn cross(cargo: &mut Command, architecture: Architecture) -> Result<()> {
         let linker = architecture.linker();
         ensure!(
             find_program(linker).is_some(),
-            "there is no linker {linker}\nhint: on Debian the package gcc-{}; or set {variable}",
+            "there is no linker {linker}\nhint: on Debian the package gcc-{}; or set {variable}, or `--{name} DIRECTORY` with programs that another machine compiled",
             linker.trim_end_matches("-gcc").replace('_', "-")
         );
         cargo.env(variable, linker);
@@ -169,18 +186,21 @@ fn cross(cargo: &mut Command, architecture: Architecture) -> Result<()> {
 /// Whether a directory holds what the image needs, as static programs for that processor.
 pub(crate) fn check(directory: &Path, architecture: Architecture) -> Result<()> {
     for program in IN_IMAGE {
-        let program = directory.join(program);
-        let content = std::fs::read(&program).with_context(|| {
-            format!(
-                "read {}\nhint: the directory must hold {} for {}",
-                program.display(),
-                IN_IMAGE.join(", "),
-                architecture.name()
-            )
-        })?;
-        judge(&content, architecture).with_context(|| program.display().to_string())?;
+        check_one(&directory.join(program), architecture)?;
     }
     Ok(())
+}
+
+/// Whether a file is a static program for that processor.
+pub(crate) fn check_one(program: &Path, architecture: Architecture) -> Result<()> {
+    let content = std::fs::read(program).with_context(|| {
+        format!(
+            "read {}\nhint: the directory must hold the programs for {}",
+            program.display(),
+            architecture.name()
+        )
+    })?;
+    judge(&content, architecture).with_context(|| program.display().to_string())
 }
 
 fn judge(content: &[u8], architecture: Architecture) -> Result<()> {
@@ -227,6 +247,36 @@ pub(crate) fn binary(program: &str) -> Result<PathBuf> {
         .join(Architecture::here()?.triple())
         .join(Profile::Release.name());
     Ok(release.join(program))
+}
+
+/// Whether this workspace has the plugin.
+pub(crate) fn has_plugin() -> Result<bool> {
+    Ok(plugin_package(&metadata()?).is_some())
+}
+
+/// The packages of all programs that ship.
+pub(crate) fn packages() -> Result<Vec<String>> {
+    let plugin = plugin_package(&metadata()?);
+    Ok(PACKAGES
+        .map(str::to_owned)
+        .into_iter()
+        .chain(plugin)
+        .collect())
+}
+
+fn plugin_package(metadata: &Value) -> Option<String> {
+    let packages = metadata.get("packages")?.as_array()?;
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let package = packages.iter().find(|package| {
+        let targets = package.get("targets").and_then(Value::as_array);
+        let mut targets = targets.into_iter().flatten();
+        targets.any(|target| {
+            let kinds = target.get("kind").and_then(Value::as_array);
+            let is_program = kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "bin"));
+            is_program && text(target, "name").as_deref() == Some(PLUGIN)
+        })
+    })?;
+    text(package, "name")
 }
 
 fn metadata() -> Result<Value> {

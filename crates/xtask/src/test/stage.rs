@@ -18,6 +18,7 @@ use crate::generate::generate;
 use crate::programs::Profile;
 use crate::rights;
 use crate::tidy::tidy;
+use crate::values;
 
 /// One stage. The variants are documented for `--help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -245,7 +246,11 @@ impl Stage {
                 let variables = [binaries, ("S3_SERVER", store), ("PROMTOOL", promtool)];
                 bench.cargo_test(REAL_ETCD, &options, &variables)
             }
-            Self::Generate => generate(layout, true).and_then(|()| chart::check(layout)),
+            Self::Generate => {
+                generate(layout, true)?;
+                values::check(layout)?;
+                chart::check(layout)
+            }
             Self::Up => cluster::ensure_fresh(layout),
             Self::Deploy => bench.deploy(),
             Self::E2e => bench.e2e("e2e in plaintext", &side_by_side()),
