@@ -11,13 +11,13 @@ use archive::manifest::{Compression, Manifest, Sum};
 use archive::stream::{Facts, Reader};
 use archive::work::Cause;
 use bytes::{Buf as _, Bytes};
-use futures::StreamExt as _;
+use object_store::ObjectMeta;
 use object_store::path::Path as ObjectPath;
-use object_store::{ObjectMeta, ObjectStoreExt as _};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
 use crate::fault::{Explain as _, Fault, Result};
+use crate::read::Reading;
 use crate::store::Store;
 
 /// Pieces that may lie between the store and the decoder.
@@ -106,17 +106,11 @@ async fn download(
     name: &ObjectPath,
     pieces: mpsc::Sender<Bytes>,
 ) -> Result<Option<Object>> {
-    let reading = || format!("read {}", store.url(name.as_ref()));
-    let object = match store.objects.get(name).await {
-        Ok(object) => object,
-        Err(object_store::Error::NotFound { .. }) => return Ok(None),
-        Err(error) => return Err(error).explain(Cause::Store, reading()),
+    let Some(mut reading) = Reading::begin(store, name).await? else {
+        return Ok(None);
     };
-    let meta = object.meta.clone();
-    let mut stream = object.into_stream();
     let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
-    while let Some(piece) = stream.next().await {
-        let piece = piece.explain(Cause::Store, reading())?;
+    while let Some(piece) = reading.next().await? {
         hash.update(&piece);
         bytes = bytes.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
         // A decoder that has given up says why itself.
@@ -124,6 +118,7 @@ async fn download(
     }
     let sha256 = hex(&hash.finalize());
     let sum = Sum { bytes, sha256 };
+    let meta = reading.meta;
     Ok(Some(Object { meta, sum }))
 }
 

@@ -11,8 +11,8 @@ use archive::manifest::{self, Sum, seal};
 use archive::stream::{Damage, Facts, Reader};
 use archive::work::{Base, Cause, Fetched, Import};
 use jiff::Timestamp;
+use object_store::ObjectMeta;
 use object_store::path::Path as ObjectPath;
-use object_store::{ObjectMeta, ObjectStoreExt as _};
 use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
@@ -58,11 +58,8 @@ pub(crate) async fn import(args: &Args, store: &Store, task: &Import) -> Result<
     let name = layout::file(&store.path, &task.name).explain(Cause::Request, what)?;
     let name = ObjectPath::parse(name).explain(Cause::Request, what)?;
     let url = store.url(name.as_ref());
-    let seen = match store.objects.head(&name).await {
-        Ok(meta) => Seen::of(&meta)?,
-        Err(object_store::Error::NotFound { .. }) => return Err(absent(&url)),
-        Err(error) => return Err(error).explain(Cause::Store, format!("read {url}")),
-    };
+    let meta = store.head(&name).await?.ok_or_else(|| absent(&url))?;
+    let seen = Seen::of(&meta)?;
     let identities = identities(&args.identity)?;
     let Some(into) = task.into.as_deref().map(Path::new) else {
         let brought = bring(store, &name, task, identities, None).await?;

@@ -16,6 +16,7 @@ mod listing;
 mod member;
 mod pace;
 mod prune;
+mod read;
 mod records;
 mod rewind;
 mod snapshot;

@@ -8,6 +8,11 @@ const LEAST: u64 = 5_000_000;
 /// Time spent waiting for the store after which it is judged.
 const WINDOW: Duration = Duration::from_mins(1);
 
+/// How long a store may take to make one object of so many bytes that it has in parts, which some do by copying all of them.
+pub(crate) fn joining(bytes: u64) -> Duration {
+    WINDOW.saturating_add(Duration::from_secs(bytes / LEAST))
+}
+
 /// The store is too slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -64,6 +69,13 @@ mod tests {
         }
         pace.moved(4_000_000);
         assert!(pace.waited(Duration::from_secs(1)).is_err());
+    }
+
+    #[test]
+    fn parts_may_be_joined_as_slowly_as_they_may_be_taken() {
+        assert_eq!(joining(0), WINDOW);
+        assert_eq!(joining(8 << 30), Duration::from_secs(60 + 1717));
+        assert!(joining(u64::MAX) > WINDOW);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Stores of objects, whichever kind they are. Names are made by `archive::layout`; here they become addresses.
 
 mod open;
+mod patience;
+#[cfg(test)]
+pub(crate) mod stand_in;
 
 use std::sync::Arc;
 
@@ -8,7 +11,7 @@ use archive::work::Cause;
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt as _};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
 
 use crate::fault::{Explain as _, Result};
 pub(crate) use open::open;
@@ -21,6 +24,8 @@ pub(crate) struct Store {
     address: String,
     /// Prefix of every name.
     pub(crate) path: String,
+    /// It is reached over a network, on which answers are lost.
+    pub(crate) is_remote: bool,
 }
 
 impl Store {
@@ -49,6 +54,17 @@ impl Store {
             }
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error).explain(Cause::Store, read()),
+        }
+    }
+
+    /// What the store says of an object; `None` if there is none.
+    pub(crate) async fn head(&self, name: &Path) -> Result<Option<ObjectMeta>> {
+        match self.objects.head(name).await {
+            Ok(meta) => Ok(Some(meta)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => {
+                Err(error).explain(Cause::Store, format!("read {}", self.url(name.as_ref())))
+            }
         }
     }
 

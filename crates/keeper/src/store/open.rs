@@ -13,15 +13,36 @@ use object_store::local::LocalFileSystem;
 use object_store::{BackoffConfig, Certificate, ClientOptions, RetryConfig};
 
 use super::Store;
+use super::patience::Patience;
 use crate::args::Args;
 use crate::fault::{Explain as _, Result};
 
-/// A part of 8 MiB must be through in this time; what is slower is given up anyway.
-const REQUEST: Duration = Duration::from_mins(1);
 const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long a store is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// For an answer to begin, and for each further piece of it. A part must be through in this time; what is slower is given up
+    /// anyway. Parts that are joined have a limit of their own ([`crate::upload`]).
+    pub(crate) piece: Duration,
+    /// How often a request is repeated.
+    pub(crate) retries: usize,
+}
+
+impl Limits {
+    const USUAL: Self = Self {
+        piece: Duration::from_mins(1),
+        retries: 6,
+    };
+}
 
 /// Opens a store. Nothing is sent yet.
 pub(crate) fn open(store: &work::Store, args: &Args) -> Result<Store> {
+    open_within(store, args, Limits::USUAL)
+}
+
+/// The same with other limits.
+pub(crate) fn open_within(store: &work::Store, args: &Args, limits: Limits) -> Result<Store> {
     // The client of the stores takes the process's default; the other one, of aws-lc, is not compiled in. It can be set
     // only once, and that it is set already is what we want.
     drop(rustls::crypto::ring::default_provider().install_default());
@@ -29,20 +50,23 @@ pub(crate) fn open(store: &work::Store, args: &Args) -> Result<Store> {
     let what = "open the store";
     match store {
         work::Store::S3 { bucket, path, .. } => {
-            let built = s3(store, &secrets)?.build().explain(Cause::Store, what)?;
-            Ok(opened(built, format!("s3://{bucket}/"), path))
+            let built = s3(store, &secrets, limits)?
+                .build()
+                .explain(Cause::Store, what)?;
+            Ok(remote(built, format!("s3://{bucket}/"), path))
         }
         work::Store::Gcs { bucket, path } => {
             let mut builder = GoogleCloudStorageBuilder::from_env()
                 .with_bucket_name(bucket)
                 .with_client_options(client(&secrets, false)?)
-                .with_retry(retry());
+                .with_http_connector(Patience(limits.piece))
+                .with_retry(retry(limits));
             let key = secrets.any(&["service-account.json", "credentials.json"])?;
             if let Some(key) = key {
                 builder = builder.with_service_account_key(key);
             }
             let built = builder.build().explain(Cause::Store, what)?;
-            Ok(opened(built, format!("gs://{bucket}/"), path))
+            Ok(remote(built, format!("gs://{bucket}/"), path))
         }
         work::Store::Azure {
             account,
@@ -53,12 +77,13 @@ pub(crate) fn open(store: &work::Store, args: &Args) -> Result<Store> {
                 .with_account(account)
                 .with_container_name(container)
                 .with_client_options(client(&secrets, false)?)
-                .with_retry(retry());
+                .with_http_connector(Patience(limits.piece))
+                .with_retry(retry(limits));
             if let Some(key) = secrets.any(&["account-key", "AZURE_STORAGE_ACCOUNT_KEY"])? {
                 builder = builder.with_access_key(key);
             }
             let built = builder.build().explain(Cause::Store, what)?;
-            Ok(opened(
+            Ok(remote(
                 built,
                 format!("azure://{account}/{container}/"),
                 path,
@@ -69,21 +94,27 @@ pub(crate) fn open(store: &work::Store, args: &Args) -> Result<Store> {
             let built = LocalFileSystem::new_with_prefix(&args.local);
             let built = built.explain(Cause::Store, format!("{what} {directory}"))?;
             let built = built.with_fsync(true).with_automatic_cleanup(true);
-            Ok(opened(built, format!("file://{directory}/"), path))
+            Ok(Store {
+                is_remote: false,
+                ..remote(built, format!("file://{directory}/"), path)
+            })
         }
     }
 }
 
-fn opened(objects: impl object_store::ObjectStore, address: String, path: &str) -> Store {
+fn remote(objects: impl object_store::ObjectStore, address: String, path: &str) -> Store {
     Store {
         objects: Arc::new(objects),
         address,
         path: path.to_owned(),
+        is_remote: true,
     }
 }
 
-fn s3(store: &work::Store, secrets: &Secrets<'_>) -> Result<AmazonS3Builder> {
-    let mut builder = AmazonS3Builder::from_env().with_retry(retry());
+fn s3(store: &work::Store, secrets: &Secrets<'_>, limits: Limits) -> Result<AmazonS3Builder> {
+    let mut builder = AmazonS3Builder::from_env()
+        .with_http_connector(Patience(limits.piece))
+        .with_retry(retry(limits));
     let work::Store::S3 {
         bucket,
         region,
@@ -122,10 +153,10 @@ fn s3(store: &work::Store, secrets: &Secrets<'_>) -> Result<AmazonS3Builder> {
 }
 
 /// A store that is away is told to the operator within a minute; the Job is made again later.
-fn retry() -> RetryConfig {
+fn retry(limits: Limits) -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig::default(),
-        max_retries: 6,
+        max_retries: limits.retries,
         retry_timeout: Duration::from_secs(45),
     }
 }
@@ -134,7 +165,6 @@ fn client(secrets: &Secrets<'_>, allow_http: bool) -> Result<ClientOptions> {
     let mut options = ClientOptions::new()
         .with_no_system_certificates(true)
         .with_allow_http(allow_http)
-        .with_timeout(REQUEST)
         .with_connect_timeout(CONNECT);
     let what = "read the authorities of the store";
     if let Some(own) = secrets.any(&["ca.crt"])? {
