@@ -9,7 +9,9 @@ use age::x25519;
 use archive::hex;
 use archive::manifest::Sum;
 use archive::work::Cause;
+use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
 
 use crate::fault::{Explain as _, Fault, Result};
 
@@ -97,6 +99,15 @@ pub(crate) struct Encoder {
 }
 
 const WHAT: &str = "compress and encrypt";
+/// Bytes for the store that are handed over at once.
+const BLOCK: usize = 256 << 10;
+
+/// Bytes for the store, and how many of the snapshot they are made of.
+#[derive(Default)]
+pub(crate) struct Encoded {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) raw: usize,
+}
 
 impl Encoder {
     pub(crate) fn new(compress: bool, recipients: &Recipients) -> Result<Self> {
@@ -155,6 +166,27 @@ impl Encoder {
             sha256: hex(&self.hash.finalize()),
         };
         Ok((stored, sum))
+    }
+
+    /// Encodes on a thread of its own what comes, so that the member is read and the store written meanwhile. That nothing takes
+    /// it any more has a reason, which is told elsewhere.
+    pub(crate) fn run(
+        mut self,
+        mut raw: mpsc::Receiver<Bytes>,
+        to: &mpsc::Sender<Encoded>,
+    ) -> Result<Sum> {
+        let mut ready = Encoded::default();
+        while let Some(piece) = raw.blocking_recv() {
+            ready.bytes.extend(self.push(&piece)?);
+            ready.raw = ready.raw.saturating_add(piece.len());
+            if ready.bytes.len() >= BLOCK {
+                drop(to.blocking_send(std::mem::take(&mut ready)));
+            }
+        }
+        let (rest, sum) = self.finish()?;
+        ready.bytes.extend(rest);
+        drop(to.blocking_send(ready));
+        Ok(sum)
     }
 
     fn sum(&mut self, stored: &[u8]) {

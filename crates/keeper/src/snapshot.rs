@@ -7,11 +7,12 @@ use archive::layout::{self, Layout};
 use archive::manifest::{Compression, Manifest, Sum, TimelineRecord, seal};
 use archive::stream::{Facts, Reader};
 use archive::work::{Cause, Made, Snapshot};
+use bytes::Bytes;
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::args::Args;
-use crate::encode::{Encoder, Recipients};
+use crate::encode::{Encoded, Encoder, Recipients};
 use crate::fault::{Explain as _, Fault, Result};
 use crate::listing;
 use crate::member::{Known, meet};
@@ -21,6 +22,9 @@ use crate::upload::Upload;
 
 /// How long a member may take for each piece.
 const IDLE: Duration = Duration::from_secs(30);
+/// Pieces of a snapshot, of 32 KiB, that may wait for the encoder, and blocks that may wait for the store.
+const PIECES: usize = 64;
+const BLOCKS: usize = 4;
 /// Bases that are told to the operator.
 const NEWEST: usize = 10;
 
@@ -100,8 +104,27 @@ async fn begin_timeline(store: &Store, at: &Layout, task: &Snapshot, known: &Kno
     store.put(&at.timeline(), text).await
 }
 
-/// Brings all of a snapshot to the store. The data object is completed only if the snapshot was whole.
-async fn copy(known: &Known, mut encoder: Encoder, upload: &mut Upload) -> Result<(Facts, Sum)> {
+/// Brings all of a snapshot to the store: it is read and summed, encoded, and sent, each while the others go on. The data object
+/// is completed only if the snapshot was whole.
+async fn copy(known: &Known, encoder: Encoder, upload: &mut Upload) -> Result<(Facts, Sum)> {
+    let (to_encoder, raw) = mpsc::channel(PIECES);
+    let (to_store, mut encoded) = mpsc::channel(BLOCKS);
+    let encoding = tokio::task::spawn_blocking(move || encoder.run(raw, &to_store));
+    let storing = async {
+        while let Some(Encoded { bytes, raw }) = encoded.recv().await {
+            upload.write(&bytes, raw).await?;
+        }
+        Ok(())
+    };
+    let encoding = async { encoding.await.explain(Cause::Request, "encode")? };
+    // Whichever fails first says why; the others end because nothing comes, or nothing is taken, any more.
+    let ((), facts, sum) = tokio::try_join!(storing, read(known, to_encoder), encoding)?;
+    upload.finish().await?;
+    Ok((facts, sum))
+}
+
+/// Reads the member's snapshot, and closes it as soon as the last byte is there.
+async fn read(known: &Known, to: mpsc::Sender<Bytes>) -> Result<Facts> {
     let mut reader = Reader::new();
     let broken = |reason| {
         let what = format!("read the snapshot of member {:x}", known.status.member_id);
@@ -115,15 +138,12 @@ async fn copy(known: &Known, mut encoder: Encoder, upload: &mut Upload) -> Resul
         .explain(Cause::Member, "read the snapshot")?
     {
         reader.push(&piece).map_err(broken)?;
-        let stored = encoder.push(&piece)?;
-        upload.write(&stored, piece.len()).await?;
+        if to.send(piece).await.is_err() {
+            // The encoder has given up, and says why.
+            return std::future::pending().await;
+        }
     }
-    drop(pieces);
-    let facts = reader.finish().map_err(broken)?;
-    let (rest, sum) = encoder.finish()?;
-    upload.write(&rest, 0).await?;
-    upload.finish().await?;
-    Ok((facts, sum))
+    reader.finish().map_err(broken)
 }
 
 /// Prunes, if this base is new, and tells what there is. The base is safe by now: what fails here is told, and is no failure.
