@@ -6,6 +6,7 @@
 //! ([`Reader::without_hash`]), and given one.
 
 pub(crate) mod bolt;
+mod notes;
 mod told;
 mod tree;
 
@@ -17,8 +18,13 @@ use tree::Tree;
 
 /// Bytes of the hash at the end.
 const TRAILER: usize = 32;
-/// No page of bbolt is smaller; enough to read the size of pages from.
-const LEAST_PAGE: usize = 512;
+/// Enough to read the size of pages from.
+const START: usize = 512;
+/// Bytes that a database can say it has. etcd recommends 8 GiB; eight bytes for each page of so many still fit into the memory
+/// of a Job.
+const MOST: u64 = 64 << 30;
+/// Bytes that a file may go on behind its last page, and behind twice its size.
+const AHEAD: u64 = 1 << 30;
 
 /// What a snapshot told while it passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +61,12 @@ pub enum Damage {
     /// The hash at its end is that of something else.
     #[error("the hash at its end differs from its content")]
     Trailer,
+    /// It says that it is larger than any database of etcd.
+    #[error("it says that it has {said} pages, which no database of etcd has")]
+    Large {
+        /// How many there should be.
+        said: u64,
+    },
     /// It has another size than it says.
     #[error("it has {pages} pages, and says that it has {said}")]
     Pages {
@@ -109,8 +121,9 @@ impl Reader {
     /// Takes the next bytes. An error is final.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), Damage> {
         self.bytes = self.bytes.saturating_add(length(bytes));
+        self.check_length()?;
         while !bytes.is_empty() {
-            let size = self.tree.as_ref().map_or(LEAST_PAGE, Tree::page_size);
+            let size = self.tree.as_ref().map_or(START, Tree::page_size);
             let missing = size.saturating_sub(self.page.len()).min(bytes.len());
             let (now, later) = bytes.split_at_checked(missing).unwrap_or((bytes, &[]));
             self.page.extend_from_slice(now);
@@ -122,6 +135,22 @@ impl Reader {
         Ok(())
     }
 
+    /// bbolt lets a file grow ahead by as much as it is mapped: to twice its size, or by 1 GiB. What is longer has no end.
+    fn check_length(&self) -> Result<(), Damage> {
+        let Some(expected) = self.expected() else {
+            return Ok(());
+        };
+        let longest = expected.saturating_mul(2).saturating_add(AHEAD);
+        if self.bytes <= longest {
+            return Ok(());
+        }
+        let tree = self.tree.as_ref();
+        let said = tree.and_then(Tree::said).unwrap_or(0);
+        let page = tree.and_then(|tree| u64::try_from(tree.page_size()).ok());
+        let pages = self.bytes.checked_div(page.unwrap_or(1)).unwrap_or(0);
+        Err(Damage::Pages { pages, said })
+    }
+
     /// A page is full, or as much of the first one as its size is read from.
     fn take_page(&mut self) -> Result<(), Damage> {
         let tree = match &mut self.tree {
@@ -129,13 +158,30 @@ impl Reader {
             none => none.insert(Tree::new(&self.page).ok_or(Damage::NotBolt)?),
         };
         if self.page.len() >= tree.page_size() {
-            if !self.hashless || tree.said().is_none() || tree.check_pages().is_err() {
+            if tree.said().is_none() || tree.check_pages().is_err() {
                 self.hash.update(&self.page);
                 tree.take(&self.page);
+            } else if !self.hashless {
+                // Nothing that comes can make it whole, and it may come without end.
+                let said = tree.said().unwrap_or(0);
+                let pages = said.saturating_add(1);
+                return Err(Damage::Pages { pages, said });
             }
             self.page.clear();
+            if tree.said().is_some() && self.expected().is_some_and(|bytes| bytes > MOST) {
+                let said = self.tree.as_ref().and_then(Tree::said).unwrap_or(0);
+                return Err(Damage::Large { said });
+            }
         }
         Ok(())
+    }
+
+    /// Bytes that it will have, the hash at its end included; `None` until it has said so.
+    pub fn expected(&self) -> Option<u64> {
+        let tree = self.tree.as_ref()?;
+        let page = u64::try_from(tree.page_size()).ok()?;
+        let trailer = u64::try_from(TRAILER).ok()?;
+        Some(tree.said()?.saturating_mul(page).saturating_add(trailer))
     }
 
     /// After the last byte. For a file that is taken without its hash the facts are those of what it becomes: of so many bytes

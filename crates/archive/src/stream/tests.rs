@@ -1,5 +1,7 @@
 //! Files of a few pages, made by hand in every shape that bbolt gives them; real ones are in the tests of the keeper.
 
+mod bounds;
+
 use hostile::never_panics;
 
 use super::bolt::fnv;

@@ -1,11 +1,12 @@
 //! The tree of pages, of which eight bytes are kept for each page: the last child of a branch, or the last revision of a
-//! leaf. The few pages that hold buckets, or what etcd says about itself, are looked at more closely as they pass, because
-//! which of them counts is known only at the end: bbolt writes in no order, and leaves old pages where they were.
+//! leaf. The pages that hold buckets, or what etcd says about itself, are looked at more closely as they pass ([`Notes`]).
+//! However many pages a file is made to have of a kind, what is kept of them is bounded.
 
 use std::collections::BTreeMap;
 
 use super::Damage;
-use super::bolt::{Bucket, Meta, Page, Shape, revision_at};
+use super::bolt::{Meta, Page, Shape, revision_at};
+use super::notes::{CHILDREN, Notes, Rows};
 use super::told::{Of, Told};
 
 /// The value of a page that is a branch; the rest of it is the last child.
@@ -15,17 +16,17 @@ pub(super) const EMPTY: u64 = 1 << 62;
 /// No tree of bbolt is as deep; a circle is.
 const DEPTH: usize = 64;
 /// Sizes of keys of the bucket `key`: a revision, and one that deletes.
-const ROW: [usize; 2] = [17, 18];
+pub(super) const ROW: [usize; 2] = [17, 18];
 /// Pages over which a leaf of small buckets can extend.
 const LONGEST: usize = 4;
-/// Children of a branch above leaves of buckets. etcd has about a dozen buckets.
-const CHILDREN: usize = 32;
+/// Leaves whose last revision may be waited for at once. Within one of large values each page may look like another one.
+const AWAITED: usize = 16_384;
 
 pub(super) struct Tree {
     meta: Meta,
     size: usize,
     last: Vec<u64>,
-    odd: BTreeMap<u64, Odd>,
+    notes: Notes,
     /// Revisions that begin, or go on, at this offset; of which page.
     awaited: BTreeMap<(u64, u64), Partial>,
     long: Vec<Long>,
@@ -44,32 +45,11 @@ impl Partial {
     }
 }
 
-/// A page that could be of the root, or of a bucket in which etcd speaks of itself.
-#[derive(Default)]
-struct Odd {
-    children: Vec<u64>,
-    rows: Option<Rows>,
-    /// Where these buckets begin.
-    buckets: BTreeMap<Of, u64>,
-    /// What small buckets say that lie in it.
-    within: Told,
-    /// What it says, if it is of such a bucket itself.
-    told: Told,
-}
-
 /// What the whole file says.
 pub(super) struct Known {
     pub(super) revision: i64,
     pub(super) compact_revision: i64,
     pub(super) told: Told,
-}
-
-/// Where the rows of the bucket `key` are.
-#[derive(Clone, Copy)]
-enum Rows {
-    At(u64),
-    /// In the leaf of buckets; the last revision.
-    Here(u64),
 }
 
 /// A page that continues on those behind it.
@@ -87,7 +67,7 @@ impl Tree {
             meta,
             size: usize::try_from(meta.page_size).ok()?,
             last: Vec::new(),
-            odd: BTreeMap::new(),
+            notes: Notes::default(),
             awaited: BTreeMap::new(),
             long: Vec::new(),
         })
@@ -127,13 +107,7 @@ impl Tree {
             Shape::Branch => {
                 let (_, first_key) = page.child(0)?;
                 if !ROW.contains(&first_key) && page.count <= CHILDREN {
-                    let children = (0..page.count).filter_map(|index| page.child(index));
-                    let children = children.map(|(child, _)| child).collect();
-                    let odd = Odd {
-                        children,
-                        ..Odd::default()
-                    };
-                    self.odd.insert(number, odd);
+                    self.notes.branch(number, page, self.meta.root);
                 }
                 let (child, _) = page.child(last)?;
                 (child < EMPTY).then_some(BRANCH | child)
@@ -173,6 +147,10 @@ impl Tree {
         if key_at < end {
             let at = number.checked_mul(size)?.checked_add(key_at.max(size))?;
             self.awaited.insert((at, number), begun);
+        }
+        // The farthest is the least likely one. Without its revision its leaf is none, which is noticed if it counts.
+        if self.awaited.len() > AWAITED {
+            drop(self.awaited.pop_last());
         }
         None
     }
@@ -233,13 +211,8 @@ impl Tree {
     }
 
     fn note(&mut self, number: u64, bytes: &[u8]) {
-        let Some(page) = Page::parse(bytes, number) else {
-            return;
-        };
-        let odd = odd(page);
-        let says = odd.within != Told::default() || odd.told != Told::default();
-        if odd.rows.is_some() || !odd.buckets.is_empty() || says {
-            self.odd.insert(number, odd);
+        if let Some(page) = Page::parse(bytes, number) {
+            self.notes.leaf(number, page, self.meta.root);
         }
     }
 
@@ -263,7 +236,7 @@ impl Tree {
             self.note(long.number, &long.bytes);
         }
         self.check_pages()?;
-        let root = self.leaves(self.meta.root)?;
+        let root = self.notes.below(self.meta.root)?;
         let rows = root.iter().find_map(|leaf| leaf.rows);
         let newest = match rows.ok_or(Damage::Tree("it has no bucket for keys"))? {
             Rows::Here(newest) => newest,
@@ -271,14 +244,10 @@ impl Tree {
         };
         let mut told = Told::default();
         for of in Of::ALL {
-            let page = root.iter().find_map(|leaf| leaf.buckets.get(&of));
-            told = if let Some(page) = page {
-                let leaves = self.leaves(*page)?;
-                let all = leaves.iter().map(|leaf| leaf.told.only(of));
-                all.fold(told, Told::and)
-            } else {
-                let all = root.iter().map(|leaf| leaf.within.only(of));
-                all.fold(told, Told::and)
+            let within = root.iter().map(|leaf| leaf.within.only(of));
+            told = match root.iter().find_map(|leaf| leaf.at(of)) {
+                Some(page) => told.and(self.notes.told(page)?.only(of)),
+                None => within.fold(told, Told::and),
             };
         }
         // An etcd without any key is at revision 1. Where a compaction removed the newest rows, which were deletions, etcd
@@ -291,24 +260,6 @@ impl Tree {
             compact_revision: number(told.compacted)?,
             told,
         })
-    }
-
-    /// The leaves of buckets below a page.
-    fn leaves(&self, page: u64) -> Result<Vec<&Odd>, Damage> {
-        let mut leaves = Vec::new();
-        let mut below = vec![page];
-        for _ in 0..DEPTH * CHILDREN {
-            let Some(page) = below.pop() else {
-                return Ok(leaves);
-            };
-            // A leaf of buckets that are of no interest is not kept.
-            let Some(odd) = self.odd.get(&page) else {
-                continue;
-            };
-            below.extend(&odd.children);
-            leaves.push(odd);
-        }
-        Err(Damage::Tree("its pages form a circle"))
     }
 
     /// The last revision below a page.
@@ -328,37 +279,38 @@ impl Tree {
     }
 }
 
-/// What a leaf says about buckets, or in one of them.
-fn odd(page: Page<'_>) -> Odd {
-    let mut odd = Odd::default();
-    for leaf in (0..page.count).map_while(|index| page.leaf(index)) {
-        let Some((key, value)) = page.entry(leaf).filter(|_| leaf.is_bucket) else {
-            continue;
-        };
-        if key == b"key" {
-            odd.rows = Bucket::parse(value).and_then(rows);
-        }
-        match (Of::named(key), Bucket::parse(value)) {
-            (Some(of), Some(Bucket::At(page))) => drop(odd.buckets.insert(of, page)),
-            (Some(of), Some(Bucket::Inline(page))) => {
-                odd.within = odd.within.and(Told::read(page).only(of));
-            }
-            (None, _) | (_, None) => {}
-        }
-    }
-    odd.told = Told::read(page);
-    odd
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn rows(bucket: Bucket<'_>) -> Option<Rows> {
-    let page = match bucket {
-        Bucket::At(page) => return Some(Rows::At(page)),
-        Bucket::Inline(page) => page,
-    };
-    let Some(last) = page.count.checked_sub(1) else {
-        return Some(Rows::Here(0));
-    };
-    let (key, _) = page.entry(page.leaf(last)?)?;
-    let revision = revision_at(key, 0).filter(|revision| *revision < EMPTY)?;
-    ROW.contains(&key.len()).then_some(Rows::Here(revision))
+    #[test]
+    fn however_many_leaves_wait_for_their_last_revision_they_are_bounded() {
+        let mut tree = Tree {
+            meta: Meta {
+                page_size: 4096,
+                root: 2,
+                pages: 1 << 20,
+                transaction: 1,
+            },
+            size: 4096,
+            last: vec![0, 0],
+            notes: Notes::default(),
+            awaited: BTreeMap::new(),
+            long: Vec::new(),
+        };
+        // A leaf of one row that says to lie a gigabyte further on, over as many pages as there can be.
+        let mut page = vec![0; 4096];
+        page[8..12].copy_from_slice(&[2, 0, 1, 0]);
+        page[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
+        page[20..24].copy_from_slice(&(1_u32 << 30).to_le_bytes());
+        page[24..28].copy_from_slice(&17_u32.to_le_bytes());
+        for number in 2..20_000_u64 {
+            page[..8].copy_from_slice(&number.to_le_bytes());
+            tree.take(&page);
+        }
+        assert_eq!(tree.awaited.len(), AWAITED);
+        // Those that come first stay.
+        assert!(tree.awaited.keys().any(|(_, page)| *page == 2));
+        assert!(tree.newest(19_999).is_err());
+    }
 }
