@@ -431,3 +431,34 @@ pub struct Rewound {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub some_leases: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_answers_and_requests_never_panic() {
+        let answer = r#"{"result":"done","done":{"kind":"verify","id":"a","revision":7,"depth":"Hash","time":"2026-11-19T00:00:00Z"}}"#;
+        let failed = r#"{"result":"failed","cause":"Store","message":"x"}"#;
+        let request = Request {
+            store: Store::Local {
+                path: String::new(),
+            },
+            task: Task::Import(Import {
+                name: "f".to_owned(),
+                sha256: None,
+                skip_hash_check: false,
+                into: None,
+            }),
+        };
+        hostile::never_panics_on_text(&[answer, failed, &request.to_text()], |text| {
+            let answer = serde_json::from_str::<Answer>(text);
+            (
+                answer.map(|answer| answer.to_message()),
+                serde_json::from_str::<Request>(text),
+            )
+                .0
+                .is_ok()
+        });
+    }
+}

@@ -1,9 +1,11 @@
 //! Bytes of the store become a snapshot again, checked at every step: the stored bytes against their sum, whatever comes out
 //! of them against the snapshot's own hash and against the manifest. A file is complete only if all of that held.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use age::DecryptError;
 use archive::hex;
@@ -19,6 +21,7 @@ use tokio::sync::mpsc;
 use crate::fault::{Explain as _, Fault, Result};
 use crate::read::Reading;
 use crate::store::Store;
+use crate::volume::has_room;
 
 /// Pieces that may lie between the store and the decoder.
 const AHEAD: usize = 16;
@@ -205,6 +208,7 @@ pub(crate) fn write(
     let file = to.map(File::create).transpose();
     let mut file = file.explain(Cause::Request, &writing)?;
     let mut buffer = vec![0; 256 << 10];
+    let (mut written, mut expected) = (0, None);
     loop {
         let number = source
             .read(&mut buffer)
@@ -214,9 +218,21 @@ pub(crate) fn write(
             break;
         }
         reader.push(bytes).explain(Cause::Damaged, url)?;
-        if let Some(file) = &mut file {
-            file.write_all(bytes).explain(Cause::Request, &writing)?;
+        let Some(file) = &mut file else {
+            continue;
+        };
+        if expected.is_none() {
+            expected = reader.expected();
+            if let Some(expected) = expected {
+                has_room(file, expected, &writing)?;
+            }
         }
+        // What lies behind the last page of a copied file is not of the snapshot, and may have no end.
+        let room = expected.unwrap_or(u64::MAX).saturating_sub(written);
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        let bytes = bytes.get(..room).unwrap_or(bytes);
+        file.write_all(bytes).explain(Cause::Request, &writing)?;
+        written = written.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
     }
     let facts = reader.finish().explain(Cause::Damaged, url)?;
     Ok((file, facts))
@@ -241,7 +257,13 @@ pub(crate) fn decrypt(
         keys.extend(file.into_identities().explain(Cause::Identity, &what)?);
     }
     let what = format!("decrypt {url}");
-    let decrypted = age::Decryptor::new(source);
+    let left = Rc::new(Cell::new(HEADER));
+    let limited = Limited {
+        source,
+        left: Rc::clone(&left),
+    };
+    // Line by line: otherwise the header is read once more for each byte of it.
+    let decrypted = age::Decryptor::new_buffered(BufReader::new(limited));
     let decrypted = decrypted.and_then(|d| d.decrypt(keys.iter().map(AsRef::as_ref)));
     let reader = decrypted.map_err(|error| {
         let cause = match &error {
@@ -250,5 +272,29 @@ pub(crate) fn decrypt(
         };
         Fault::of(cause, &what, &error)
     })?;
+    left.set(u64::MAX);
     Ok(Box::new(reader))
+}
+
+/// Bytes of the header of age at most: it is held in memory. That of 500 recipients.
+const HEADER: u64 = 64 << 10;
+
+/// Gives no more than so many bytes.
+struct Limited<R> {
+    source: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.get();
+        if left == 0 {
+            return Err(io::Error::other("the header of age has no end"));
+        }
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(into.len());
+        let number = self.source.read(into.get_mut(..most).unwrap_or_default())?;
+        let read = u64::try_from(number).unwrap_or(u64::MAX);
+        self.left.set(left.saturating_sub(read));
+        Ok(number)
+    }
 }

@@ -1,7 +1,7 @@
 //! What a snapshot is wrapped in that something else made: gzip, zstd, age, or several of them, told by the first bytes of
 //! each. A name says nothing that can be relied on.
 
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
 
 use age::armor::ArmoredReader;
@@ -68,8 +68,40 @@ pub(crate) fn unwrap(
         source = match layer {
             Layer::Gzip => Box::new(MultiGzDecoder::new(whole)),
             Layer::Zstd => decompress(whole)?,
-            Layer::Age => decrypt(ArmoredReader::new(whole), identities, url)?,
+            Layer::Age => {
+                let lines = Lines {
+                    source: whole,
+                    length: begin.starts_with(ARMORED_AGE).then_some(0),
+                };
+                decrypt(ArmoredReader::new(lines), identities, url)?
+            }
         };
+    }
+}
+
+/// Characters of a line of armor at most; there are 64 in each. Lines are held in memory.
+const LINE: usize = 1024;
+
+/// Text, whose lines must end.
+struct Lines<R> {
+    source: R,
+    /// Bytes since the last line break; `None` where it is no text.
+    length: Option<usize>,
+}
+
+impl<R: Read> Read for Lines<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let number = self.source.read(into)?;
+        let read = into.get(..number).unwrap_or_default();
+        if let Some(length) = &mut self.length {
+            for byte in read {
+                *length = if *byte == b'\n' { 0 } else { *length + 1 };
+                if *length > LINE {
+                    return Err(io::Error::other("a line of its armor has no end"));
+                }
+            }
+        }
+        Ok(number)
     }
 }
 
@@ -140,11 +172,27 @@ mod tests {
     }
 
     #[test]
+    fn headers_and_lines_that_do_not_end_are_not_held_in_memory() {
+        let stanza = "-> X25519 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\naaaa\n";
+        let long = format!("age-encryption.org/v1\n{}", stanza.repeat(20_000));
+        let message = unwrapped(long.into_bytes()).unwrap_err();
+        assert!(message.contains("has no end"), "{message}");
+        for end in [0, 1_000_000] {
+            let begin = String::from_utf8_lossy(ARMORED_AGE);
+            let long = format!("{begin}{}{}", "\n".repeat(end.min(1)), "A".repeat(100_000));
+            let message = unwrapped(long.into_bytes()).unwrap_err();
+            assert!(message.contains("has no end"), "{message}");
+        }
+    }
+
+    #[test]
     fn damaged_wrappings_never_panic() {
+        let armored = b"-----BEGIN AGE ENCRYPTED FILE-----\nYWdlLWVuY3J5cHRpb24ub3JnL3YxCg==\n";
         let samples = [
             gzip(b"abc"),
             zstd(b"abc"),
             b"age-encryption.org/v1\n-> X25519 ".to_vec(),
+            armored.to_vec(),
         ];
         hostile::never_panics(&samples, |input| unwrapped(input.to_vec()).is_ok());
     }

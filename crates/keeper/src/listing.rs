@@ -100,8 +100,11 @@ pub(crate) async fn has(store: &Store, at: &Layout, id: &str) -> Result<bool> {
 /// A manifest. The outer error is the store's, the inner one tells of damage; `None` if it is gone since it was listed.
 async fn read(store: &Store, at: &Layout, name: &str) -> Result<Result<Option<Manifest>>> {
     let whole = at.of(&format!("base/{name}"));
-    let Some(text) = store.get(&whole).await? else {
-        return Ok(Ok(None));
+    let text = match store.get(&whole).await {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(Ok(None)),
+        Err(fault) if fault.cause == Cause::Damaged => return Ok(Err(fault)),
+        Err(fault) => return Err(fault),
     };
     Ok(Manifest::open(name, &text).map(Some).map_err(|reason| {
         // A newer keeper can read it: that is said, and nothing is recorded of the backup.

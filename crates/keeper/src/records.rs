@@ -119,6 +119,9 @@ async fn read<T: serde::de::DeserializeOwned>(
     at: &Layout,
     name: &str,
 ) -> Result<Option<T>> {
-    let text = store.get(&at.of(name)).await?;
-    Ok(text.and_then(|text| manifest::open::<T>(&text).ok()))
+    match store.get(&at.of(name)).await {
+        Ok(text) => Ok(text.and_then(|text| manifest::open::<T>(&text).ok())),
+        Err(fault) if fault.cause == Cause::Damaged => Ok(None),
+        Err(fault) => Err(fault),
+    }
 }

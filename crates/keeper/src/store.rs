@@ -13,8 +13,11 @@ use futures::TryStreamExt as _;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
 
-use crate::fault::{Explain as _, Result};
+use crate::fault::{Explain as _, Fault, Result};
 pub(crate) use open::open;
+
+/// Bytes of a record at most. What is larger was not written by a keeper.
+const RECORD: u64 = 1 << 20;
 
 /// An open store.
 #[derive(Clone)]
@@ -44,10 +47,15 @@ impl Store {
         Ok(())
     }
 
-    /// Reads a small object; `None` if there is none.
+    /// Reads a record; `None` if there is none.
     pub(crate) async fn get(&self, name: &str) -> Result<Option<Bytes>> {
         let read = || format!("read {}", self.url(name));
         match self.objects.get(&Path::from(name)).await {
+            Ok(object) if object.meta.size > RECORD => {
+                let (url, bytes) = (self.url(name), object.meta.size);
+                let message = format!("{url} is damaged: it has {bytes} bytes, as no record has");
+                Err(Fault::new(Cause::Damaged, message))
+            }
             Ok(object) => {
                 let bytes = object.bytes().await;
                 bytes.map(Some).explain(Cause::Store, read())

@@ -11,7 +11,7 @@ use archive::manifest::Sum;
 use archive::work::Cause;
 use sha2::{Digest as _, Sha256};
 
-use crate::fault::{Explain as _, Result};
+use crate::fault::{Explain as _, Fault, Result};
 
 pub(crate) const SNAPSHOT: &str = "snapshot.db";
 /// Its name until it is whole.
@@ -60,6 +60,20 @@ pub(crate) fn put_in_place(part: &Path, to: &Path) -> Result<()> {
     synced.explain(Cause::Request, &what)
 }
 
+/// That so many bytes have room where a file is. What does not fit is known before the volume is full.
+pub(crate) fn has_room(file: &File, bytes: u64, what: &str) -> Result<()> {
+    let volume = rustix::fs::fstatvfs(file).explain(Cause::Request, what)?;
+    fits(volume.f_bavail.saturating_mul(volume.f_frsize), bytes, what)
+}
+
+fn fits(free: u64, bytes: u64, what: &str) -> Result<()> {
+    if bytes <= free {
+        return Ok(());
+    }
+    let message = format!("{what}: the snapshot has {bytes} bytes, and the volume has {free} left");
+    Err(Fault::new(Cause::Request, message))
+}
+
 /// Removes a file that may be there.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
@@ -67,5 +81,22 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
             Err(error).explain(Cause::Request, format!("remove {}", path.display()))
         }
         _gone => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_told_before_it_is_written() {
+        let file = tempfile::tempfile().unwrap();
+        has_room(&file, 1, "write x").unwrap();
+        let fault = has_room(&file, u64::MAX, "write x").unwrap_err();
+        assert_eq!(fault.cause, Cause::Request);
+        let fault = fits(9, 10, "write x").unwrap_err();
+        let message = "write x: the snapshot has 10 bytes, and the volume has 9 left";
+        assert_eq!(fault.message, message);
+        fits(10, 10, "write x").unwrap();
     }
 }

@@ -150,7 +150,7 @@ impl Tree {
         }
         // The farthest is the least likely one. Without its revision its leaf is none, which is noticed if it counts.
         if self.awaited.len() > AWAITED {
-            drop(self.awaited.pop_last());
+            self.awaited.pop_last();
         }
         None
     }

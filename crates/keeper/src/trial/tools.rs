@@ -58,6 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_tools_say_never_panics() {
+        hostile::never_panics_on_text(&["etcd Version: 3.6.16", "v3.7.0-rc.1"], |text| {
+            (own_minor(text), minor(text), last(text).len())
+        });
+    }
+
+    #[test]
     fn versions_are_read() {
         assert_eq!(own_minor("etcd Version: 3.6.16"), Some((3, 6)));
         assert_eq!(minor("3.7.0-rc.1"), Some((3, 7)));
