@@ -181,10 +181,18 @@ pub struct Manifest {
     pub hash_kv: Option<HashKv>,
 }
 
-/// The data of a base has its ID, and the number of the attempt that made it.
+/// The data of a base has its ID, the number of the attempt that made it, and what the process made up that did; earlier ones
+/// made nothing up.
 fn is_attempt(data: &str, id: &str) -> bool {
     let attempt = data.strip_prefix(id).and_then(|it| it.strip_prefix('-'));
-    attempt.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
+    let (attempt, process) = match attempt {
+        Some(attempt) => attempt.split_once('-').unwrap_or((attempt, "0")),
+        None => return false,
+    };
+    let is = |text: &str, is_fit: fn(&u8) -> bool| {
+        !text.is_empty() && text.as_bytes().iter().all(is_fit)
+    };
+    is(attempt, u8::is_ascii_digit) && is(process, u8::is_ascii_hexdigit)
 }
 
 impl Manifest {

@@ -1,6 +1,7 @@
 //! Makes a base: a member's snapshot goes through to the store once, in pieces, and is known by its manifest afterwards.
 //! Nothing counts before that: a data object without a manifest is rubbish.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 use archive::layout::{self, Layout};
@@ -42,8 +43,9 @@ pub(crate) async fn snapshot(
     } else {
         Compression::None
     };
-    // Another attempt may still be at work: no two of them write the same object, and each manifest names its own.
-    let own = format!("{}-{}", task.id, task.attempt);
+    // Another attempt may still be at work, and a pod of the same one on a node that does not respond: no two of them write the
+    // same object, and each manifest names its own.
+    let own = format!("{}-{}-{:08x}", task.id, task.attempt, made_up());
     let data = layout::data(&own, compression, encrypted);
     let data = data.explain(Cause::Request, "name the base")?;
     let recipients = Recipients::parse(&task.recipients)?;
@@ -64,6 +66,12 @@ pub(crate) async fn snapshot(
         Ok(copied) => copied,
         Err(reason) => return Err(upload.abort(reason).await),
     };
+    // What another one finished meanwhile is the base, and this is rubbish. That it stays where it cannot be deleted does no
+    // harm.
+    if let Some(there) = listing::find(store, &at, Some(&task.id)).await? {
+        drop(store.delete(&at.of(&data)).await);
+        return made(store, &at, task, there, false).await;
+    }
     let manifest = Manifest {
         id: task.id.clone(),
         data,
@@ -85,6 +93,11 @@ pub(crate) async fn snapshot(
     let text = seal(&manifest).explain(Cause::Request, "record the base")?;
     store.put(&at.of(&name), text).await?;
     made(store, &at, task, manifest, true).await
+}
+
+/// A number that another process hardly has: the seed that the standard library takes from the kernel.
+fn made_up() -> u64 {
+    RandomState::new().build_hasher().finish() >> 32
 }
 
 /// Records what the data of this place is of, where that is not recorded yet.

@@ -84,6 +84,31 @@ fn what_a_later_keeper_adds_is_passed_over() {
 }
 
 #[test]
+fn data_has_the_name_of_its_attempt_and_its_process() {
+    for (name, is_good) in [
+        ("nightly-1-0.db.zst", true),
+        ("nightly-1-12-00c0ffee.db.zst", true),
+        ("nightly-1.db.zst", false),
+        ("nightly-1-.db.zst", false),
+        ("nightly-1-x.db.zst", false),
+        ("nightly-1-0-.db.zst", false),
+        ("nightly-1-0-0-0.db.zst", false),
+        ("nightly-2-0.db.zst", false),
+    ] {
+        let named = Manifest {
+            data: format!("base/{name}"),
+            ..manifest()
+        };
+        let text = seal(&named).unwrap();
+        assert_eq!(
+            Manifest::open(NAME, text.as_bytes()).is_ok(),
+            is_good,
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn a_manifest_under_the_name_of_another_is_not_used() {
     let text = seal(&manifest()).unwrap();
     let other = "0000000000000004712-nightly-1.json";

@@ -33,8 +33,9 @@ fn a_flipped_bit_in_the_data_is_named_and_the_base_never_used() {
             let mut task = bench.snapshot(id);
             task.compress = compress;
             let made = made(bench.run(Task::Snapshot(task)).await);
-            let name = if compress { "a-0.db.zst" } else { "b-0.db" };
-            let path = bench.timeline().join("base").join(name);
+            let path = bench.data(id);
+            let name = path.file_name().unwrap().to_str().unwrap();
+            assert!(name.ends_with(if compress { ".db.zst" } else { ".db" }));
             // A page of free bytes, which no checksum of zstd or of etcd would be needed for, is in neither place.
             flip(&path, usize::try_from(made.base.stored_bytes).unwrap() / 2);
             let tasks = [
@@ -82,7 +83,7 @@ fn a_flipped_bit_in_a_manifest_is_named_and_no_older_base_taken_instead() {
             );
         }
         // And where the data is gone.
-        std::fs::remove_file(bench.timeline().join("base/old-0.db.zst")).unwrap();
+        std::fs::remove_file(bench.data("old")).unwrap();
         let (cause, message) = failed(bench.run(fetch(&bench, Some("old"))).await);
         assert!(
             cause == Cause::Damaged && message.contains("is missing"),

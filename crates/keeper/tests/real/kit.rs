@@ -309,6 +309,14 @@ impl Bench {
         names
     }
 
+    /// The data of a base.
+    pub(crate) fn data(&self, id: &str) -> PathBuf {
+        let names = self.names("base");
+        let begin = format!("{id}-");
+        let mut names = names.iter().filter(|name| name.starts_with(&begin));
+        self.timeline().join("base").join(names.next().unwrap())
+    }
+
     pub(crate) fn command(&self, store: Store, task: Task) -> Command {
         let request = serde_json::to_string(&Request { store, task }).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_etcd-keeper"));
@@ -331,7 +339,12 @@ impl Bench {
 
     /// Runs the keeper to its end; its answer, which the exit code agrees with.
     pub(crate) async fn run_with(&self, store: Store, task: Task) -> Answer {
-        let mut command = self.command(store, task);
+        let command = self.command(store, task);
+        self.ended(command).await
+    }
+
+    /// The same with a command that was changed.
+    pub(crate) async fn ended(&self, mut command: Command) -> Answer {
         let output = tokio::task::spawn_blocking(move || command.output()).await;
         let output = output.unwrap().unwrap();
         let text = std::fs::read_to_string(self.directory.path().join("log"));

@@ -88,7 +88,7 @@ fn standard_tools_bring_a_base_back_with_all_its_data() {
         assert_eq!((made.base.revision, made.base.compact_revision), (301, 150));
         assert_eq!(made.newest.len(), 1);
 
-        let data = bench.timeline().join("base/a-0.db.zst");
+        let data = bench.data("a");
         assert_eq!(made.base.url, format!("file://{}", data.display()));
         let stored = std::fs::read(&data).unwrap();
         assert_eq!(made.base.stored_bytes, u64::try_from(stored.len()).unwrap());
@@ -217,10 +217,11 @@ fn a_fetch_brings_the_snapshot_and_then_says_that_it_is_ready() {
         );
 
         // A second time nothing is written; and without the data in the store it would not be possible.
-        std::fs::rename(bench.timeline().join("base/a-0.db.zst"), into.join("moved")).unwrap();
+        let data = bench.data("a");
+        std::fs::rename(&data, into.join("moved")).unwrap();
         assert_eq!(bench.run(Task::Fetch(task.clone())).await, first);
         // What is no longer whole is fetched again.
-        std::fs::rename(into.join("moved"), bench.timeline().join("base/a-0.db.zst")).unwrap();
+        std::fs::rename(into.join("moved"), data).unwrap();
         std::fs::write(into.join("snapshot.db"), &bytes[..bytes.len() - 1]).unwrap();
         assert_eq!(bench.run(Task::Fetch(task)).await, first);
         assert_eq!(std::fs::read(into.join("snapshot.db")).unwrap(), bytes);

@@ -12,7 +12,7 @@ use crate::foreign::{brought, fetched, import, saved};
 use crate::kit::{Bench, Process, VERSIONS, eventually, free_port, on_one_version, skipped, tools};
 use crate::round::{made, verified, verify};
 
-fn store(port: u16, bucket: &str) -> Store {
+pub(crate) fn store(port: u16, bucket: &str) -> Store {
     Store::S3 {
         bucket: bucket.to_owned(),
         path: "backups".to_owned(),
@@ -24,14 +24,23 @@ fn store(port: u16, bucket: &str) -> Store {
     }
 }
 
+/// What the server knows its client by.
+pub(crate) fn credentials(bench: &Bench) {
+    let secrets = bench.directory.path().join("secrets");
+    std::fs::write(secrets.join("access-key"), "test\n").unwrap();
+    std::fs::write(secrets.join("secret-key"), "testtest").unwrap();
+}
+
 /// A server with one bucket.
-async fn serve(server: &OsStr, objects: &Path) -> (u16, Process) {
+pub(crate) async fn serve(server: &OsStr, objects: &Path, words: &[&str]) -> (u16, Process) {
     std::fs::create_dir(objects.join("bucket")).unwrap();
     let port = free_port();
     let child = Command::new(server)
         .env("ROOT_ACCESS_KEY", "test")
         .env("ROOT_SECRET_KEY", "testtest")
-        .args(["--port", &format!("127.0.0.1:{port}"), "posix"])
+        .args(["--port", &format!("127.0.0.1:{port}")])
+        .args(words)
+        .arg("posix")
         .arg(objects)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -54,7 +63,7 @@ fn a_base_goes_to_s3_and_back() {
         .build();
     runtime.unwrap().block_on(async {
         let objects = tempfile::tempdir().unwrap();
-        let (port, _server) = serve(&server, objects.path()).await;
+        let (port, _server) = serve(&server, objects.path(), &[]).await;
 
         let bench = Bench::new(tools).await;
         bench.fill(7000).await;
@@ -114,12 +123,10 @@ fn a_file_of_others_comes_from_s3_whatever_its_name() {
     }
     on_one_version(async |tools| {
         let objects = tempfile::tempdir().unwrap();
-        let (port, _server) = serve(&server, objects.path()).await;
+        let (port, _server) = serve(&server, objects.path(), &[]).await;
         let bench = Bench::new(tools).await;
         bench.fill(20).await;
-        let secrets = bench.directory.path().join("secrets");
-        std::fs::write(secrets.join("access-key"), "test").unwrap();
-        std::fs::write(secrets.join("secret-key"), "testtest").unwrap();
+        credentials(&bench);
         let raw = saved(&bench);
         let name = "2026-11-19T02:00:00Z/etcd 1+2%20=ü.db";
         let place = objects.path().join("bucket/backups").join(name);
