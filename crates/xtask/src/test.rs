@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every test there is, in an order that fails early. What needs no cluster comes first; the local
 //! cluster is compiled, started and taken down again when it was not up before.
 
+mod azurite;
 mod counts;
 mod diagnose;
 mod stage;

@@ -15,7 +15,7 @@ use object_store::{BackoffConfig, Certificate, ClientOptions, RetryConfig};
 use super::Store;
 use super::patience::Patience;
 use crate::args::Args;
-use crate::fault::{Explain as _, Result};
+use crate::fault::{Explain as _, Fault, Result};
 
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -169,6 +169,10 @@ fn client(secrets: &Secrets<'_>, allow_http: bool) -> Result<ClientOptions> {
     let what = "read the authorities of the store";
     if let Some(own) = secrets.any(&["ca.crt"])? {
         let all = Certificate::from_pem_bundle(own.as_bytes()).explain(Cause::Request, what)?;
+        if all.is_empty() {
+            let message = format!("{what}: there is no certificate in PEM in ca.crt");
+            return Err(Fault::new(Cause::Request, message));
+        }
         return Ok(all
             .into_iter()
             .fold(options, ClientOptions::with_root_certificate));

@@ -6,12 +6,17 @@
     reason = "tests"
 )]
 
+mod azure;
 mod damage;
 mod foreign;
+mod gcs;
+mod kills;
 mod kit;
 mod moment;
 mod round;
 mod s3;
 mod secrecy;
 mod trial;
+mod trust;
 mod upkeep;
+mod wire;

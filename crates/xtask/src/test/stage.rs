@@ -7,6 +7,7 @@ use std::thread::{JoinHandle, spawn};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::azurite;
 use super::counts::Counts;
 use super::stream::{Aside, run_aside, run_counted};
 use super::targets::tests_but;
@@ -242,8 +243,11 @@ impl Stage {
                 let binaries = ("ETCD_BINARIES", etcd_binaries(layout)?.into_os_string());
                 let store = layout.bin("versitygw", VERSITYGW).into_os_string();
                 let promtool = layout.bin("promtool", PROMETHEUS).into_os_string();
+                let mut variables = vec![binaries, ("S3_SERVER", store), ("PROMTOOL", promtool)];
+                if bench.deep {
+                    variables.push(("AZURITE", azurite::ensure(layout)?.into_os_string()));
+                }
                 let options = format!("--test-threads={ETCDS_AT_ONCE}");
-                let variables = [binaries, ("S3_SERVER", store), ("PROMTOOL", promtool)];
                 bench.cargo_test(REAL_ETCD, &options, &variables)
             }
             Self::Generate => {
