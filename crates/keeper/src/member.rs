@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// A member needs about a second for each GiB.
 const HASH_DEADLINE: Duration = Duration::from_mins(2);
 /// Bytes that a member may be ahead of us.
-const WINDOW: u32 = 4 << 20;
+const WINDOW: u32 = 2 << 20;
 
 /// A member that is the one that was asked for.
 pub(crate) struct Known {

@@ -24,7 +24,7 @@ use crate::upload::Upload;
 /// How long a member may take for each piece.
 const IDLE: Duration = Duration::from_secs(30);
 /// Pieces of a snapshot, of 32 KiB, that may wait for the encoder, and blocks that may wait for the store.
-const PIECES: usize = 64;
+const PIECES: usize = 32;
 const BLOCKS: usize = 4;
 /// Bases that are told to the operator.
 const NEWEST: usize = 10;
@@ -121,10 +121,10 @@ async fn begin_timeline(store: &Store, at: &Layout, task: &Snapshot, known: &Kno
 /// is completed only if the snapshot was whole.
 async fn copy(known: &Known, encoder: Encoder, upload: &mut Upload) -> Result<(Facts, Sum)> {
     let (to_encoder, raw) = mpsc::channel(PIECES);
-    let (to_store, mut encoded) = mpsc::channel(BLOCKS);
+    let (to_store, mut blocks) = mpsc::channel(BLOCKS);
     let encoding = tokio::task::spawn_blocking(move || encoder.run(raw, &to_store));
     let storing = async {
-        while let Some(Encoded { bytes, raw }) = encoded.recv().await {
+        while let Some(Encoded { bytes, raw }) = blocks.recv().await {
             upload.write(&bytes, raw).await?;
         }
         Ok(())

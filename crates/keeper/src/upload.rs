@@ -14,8 +14,8 @@ use crate::fault::{Explain as _, Fault, Result};
 use crate::pace::{Pace, joining};
 use crate::store::Store;
 
-/// Bytes of a part. Stores take ten thousand of them.
-const PART: usize = 8 << 20;
+/// Bytes of a part. Stores take ten thousand of them, which is more than a database may have. Three of them are held.
+const PART: usize = 7 << 20;
 const AT_ONCE: usize = 2;
 /// How long giving up may take.
 const ABORT: Duration = Duration::from_secs(10);

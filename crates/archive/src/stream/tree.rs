@@ -86,12 +86,24 @@ impl Tree {
             });
             self.meta = newer.unwrap_or(self.meta);
             self.last.push(0);
+            self.reserve();
             return;
         }
         self.take_awaited(bytes, number);
         self.take_long(bytes);
         let value = Page::parse(bytes, number).and_then(|page| self.value(page, number, bytes));
         self.last.push(value.unwrap_or(0));
+    }
+
+    /// Takes the place for all pages at once, where that can be had: memory that is not written to is not used, and a list that
+    /// grows is copied.
+    fn reserve(&mut self) {
+        let pages = self.said().unwrap_or(0).min(super::MOST / 4096);
+        let pages = usize::try_from(pages).unwrap_or(0);
+        drop(
+            self.last
+                .try_reserve_exact(pages.saturating_sub(self.last.len())),
+        );
     }
 
     fn pages(&self) -> u64 {

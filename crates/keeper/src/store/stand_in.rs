@@ -167,80 +167,72 @@ fn read(input: &mut BufReader<&TcpStream>) -> std::io::Result<Option<Asked>> {
 }
 
 /// Head and body.
-fn answer(asked: &Asked, objects: &Objects) -> (String, Vec<u8>) {
+type Answer = (String, Vec<u8>);
+
+fn head(status: &str, length: usize, more: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\netag: \"tag\"\r\n\
+         last-modified: Thu, 19 Nov 2026 00:00:00 GMT\r\n{more}\r\n"
+    )
+}
+
+fn said(status: &str, body: &str) -> Answer {
+    (head(status, body.len(), ""), body.as_bytes().to_vec())
+}
+
+fn absent() -> Answer {
+    said("404 Not Found", "<Error><Code>NoSuchKey</Code></Error>")
+}
+
+fn answer(asked: &Asked, objects: &Objects) -> Answer {
     let mut objects = objects.lock().unwrap();
     let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
-    let head = |status: &str, length: usize, more: &str| {
-        format!(
-            "HTTP/1.1 {status}\r\ncontent-length: {length}\r\netag: \"tag\"\r\n\
-             last-modified: Thu, 19 Nov 2026 00:00:00 GMT\r\n{more}\r\n"
-        )
-    };
-    let well = |body: &str| (head("200 OK", body.len(), ""), body.as_bytes().to_vec());
-    let absent = || {
-        let body = "<Error><Code>NoSuchKey</Code></Error>";
-        (
-            head("404 Not Found", body.len(), ""),
-            body.as_bytes().to_vec(),
-        )
-    };
     match (asked.method.as_str(), query) {
-        ("POST", "uploads=" | "uploads") => well(
+        ("POST", "uploads=" | "uploads") => said(
+            "200 OK",
             "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>",
         ),
-        ("POST", _) => {
-            let prefix = format!("{path}?");
-            let parts: Vec<String> = objects
-                .keys()
-                .filter(|n| n.starts_with(&prefix))
-                .cloned()
-                .collect();
-            // An upload that was completed is no more.
-            if parts.is_empty() {
-                return absent();
-            }
-            let whole = parts
-                .iter()
-                .flat_map(|part| objects.remove(part).unwrap())
-                .collect();
-            objects.insert(path.to_owned(), whole);
-            well(
-                "<CompleteMultipartUploadResult><ETag>\"tag\"</ETag></CompleteMultipartUploadResult>",
-            )
-        }
-        ("PUT", "") => {
-            objects.insert(path.to_owned(), asked.body.clone());
-            well("")
-        }
+        ("POST", _) => join(path, &mut objects),
         ("PUT", _) => {
-            objects.insert(asked.target.clone(), asked.body.clone());
-            well("")
+            let name = asked.target.trim_end_matches('?');
+            objects.insert(name.to_owned(), asked.body.clone());
+            said("200 OK", "")
         }
-        ("GET" | "HEAD", "") => {
-            let Some(object) = objects.get(path) else {
-                return absent();
-            };
-            let range = asked
-                .headers
-                .get("range")
-                .and_then(|it| it.strip_prefix("bytes="));
-            let range = range.and_then(|it| it.split_once('-'));
-            let Some((from, to)) = range else {
-                let body = if asked.method == "GET" {
-                    object.clone()
-                } else {
-                    Vec::new()
-                };
-                return (head("200 OK", object.len(), ""), body);
-            };
-            let (from, to): (usize, usize) = (from.parse().unwrap(), to.parse().unwrap());
-            let more = format!("content-range: bytes {from}-{to}/{}\r\n", object.len());
-            let body = object.get(from..=to).unwrap().to_vec();
-            (head("206 Partial Content", body.len(), &more), body)
-        }
+        ("GET" | "HEAD", _) => objects.get(path).map_or_else(absent, |it| get(asked, it)),
         _other => {
             objects.retain(|name, _| !name.starts_with(path));
             (head("204 No Content", 0, ""), Vec::new())
         }
     }
+}
+
+/// Makes an object of its parts. An upload that was completed is no more.
+fn join(path: &str, objects: &mut BTreeMap<String, Vec<u8>>) -> Answer {
+    let prefix = format!("{path}?");
+    let parts = objects.keys().filter(|name| name.starts_with(&prefix));
+    let parts: Vec<String> = parts.cloned().collect();
+    if parts.is_empty() {
+        return absent();
+    }
+    let parts = parts.iter().flat_map(|part| objects.remove(part).unwrap());
+    let whole = parts.collect();
+    objects.insert(path.to_owned(), whole);
+    let body =
+        "<CompleteMultipartUploadResult><ETag>\"tag\"</ETag></CompleteMultipartUploadResult>";
+    said("200 OK", body)
+}
+
+/// All of an object, or a range of it.
+fn get(asked: &Asked, object: &[u8]) -> Answer {
+    let range = asked.headers.get("range");
+    let range = range.and_then(|it| it.strip_prefix("bytes=")?.split_once('-'));
+    let Some((from, to)) = range else {
+        let body = if asked.method == "GET" { object } else { &[] };
+        return (head("200 OK", object.len(), ""), body.to_vec());
+    };
+    let (from, to): (usize, usize) = (from.parse().unwrap(), to.parse().unwrap());
+    let more = format!("content-range: bytes {from}-{to}/{}\r\n", object.len());
+    let body = object.get(from..=to).unwrap();
+    let head = head("206 Partial Content", body.len(), &more);
+    (head, body.to_vec())
 }

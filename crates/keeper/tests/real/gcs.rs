@@ -7,7 +7,9 @@ use std::sync::Arc;
 use archive::work::{Answer, Depth, Keep, Store, Task};
 use object_store::ClientOptions;
 use object_store::aws::{AwsAuthorizer, AwsCredential};
-use object_store::client::{HttpClient, HttpConnector as _, HttpRequestBody, ReqwestConnector};
+use object_store::client::{
+    HttpClient, HttpConnector as _, HttpRequest, HttpRequestBody, ReqwestConnector,
+};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -19,7 +21,7 @@ use crate::kit::{Bench, on_one_version, skipped};
 use crate::round::{fetch, made, read, verified, verify};
 use crate::s3::serve;
 use crate::trust::authority;
-use crate::wire::{body, head};
+use crate::wire::{Headers, body, head};
 
 /// A server that looks like Google's, before one of S3.
 async fn translate(store: u16, files: &Path) -> u16 {
@@ -67,34 +69,7 @@ async fn answer(
         body(&mut stream, &headers, &mut sent).await?;
         let mut words = first.split_whitespace();
         let (method, target) = (words.next().unwrap(), words.next().unwrap());
-        // Names are written with an escape for each sign, which the signature of S3 knows only where it is needed.
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let path = path
-            .replace("%2F", "/")
-            .replace("%2D", "-")
-            .replace("%2E", ".");
-        assert!(!path.contains('%'), "{path}");
-        let query = if query.is_empty() {
-            String::new()
-        } else {
-            format!("?{query}")
-        };
-        let uri = format!("http://127.0.0.1:{store}{path}{query}");
-        let mut request = http::Request::builder().method(method).uri(uri);
-        for (name, value) in &headers {
-            if ["range", "if-match", "content-type"].contains(&name.as_str()) {
-                request = request.header(name, value);
-            }
-        }
-        let mut request = request.body(HttpRequestBody::from(sent)).unwrap();
-        let credential = AwsCredential {
-            key_id: "test".to_owned(),
-            secret_key: "testtest".to_owned(),
-            token: None,
-        };
-        AwsAuthorizer::new(&credential, "s3", "us-east-1")
-            .try_authorize(&mut request, None)
-            .unwrap();
+        let request = sign(store, (method, target), &headers, sent);
         let (parts, answered) = client.execute(request).await.unwrap().into_parts();
         let answered = answered.bytes().await.unwrap();
         let mut head = format!("HTTP/1.1 {}\r\n", parts.status);
@@ -104,14 +79,12 @@ async fn answer(
                 head += &format!("{name}: {}\r\n", value.to_str().unwrap());
             }
         }
-        // To a question without an answer's body its length is told all the same.
-        let length = parts
-            .headers
-            .get("content-length")
-            .filter(|_| method == "HEAD");
-        let length = length.map_or(answered.len().to_string(), |length| {
-            length.to_str().unwrap().to_owned()
-        });
+        // Of an object that is only asked about, the length is told all the same.
+        let length = parts.headers.get("content-length");
+        let length = length.filter(|_| method == "HEAD").map_or_else(
+            || answered.len().to_string(),
+            |length| length.to_str().unwrap().to_owned(),
+        );
         if parts.status != 204 {
             head += &format!("content-length: {length}\r\n");
         }
@@ -121,6 +94,38 @@ async fn answer(
         stream.get_mut().flush().await?;
     }
     Ok(())
+}
+
+/// The same request, as S3 wants it: Google is asked with a token, and with an escape for each sign of a name, which the
+/// signature of S3 knows only where it is needed.
+fn sign(
+    store: u16,
+    (method, target): (&str, &str),
+    headers: &Headers,
+    body: Vec<u8>,
+) -> HttpRequest {
+    let mut target = target.to_owned();
+    let path = target.split('?').next().unwrap().to_owned();
+    let plain = path.replace("%2F", "/").replace("%2D", "-");
+    let plain = plain.replace("%2E", ".");
+    assert!(!plain.contains('%'), "{plain}");
+    target.replace_range(..path.len(), &plain);
+    let uri = format!("http://127.0.0.1:{store}{target}");
+    let mut request = http::Request::builder().method(method).uri(uri);
+    for (name, value) in headers {
+        if ["range", "if-match", "content-type"].contains(&name.as_str()) {
+            request = request.header(name, value);
+        }
+    }
+    let mut request = request.body(HttpRequestBody::from(body)).unwrap();
+    let credential = AwsCredential {
+        key_id: "test".to_owned(),
+        secret_key: "testtest".to_owned(),
+        token: None,
+    };
+    let signer = AwsAuthorizer::new(&credential, "s3", "us-east-1");
+    signer.try_authorize(&mut request, None).unwrap();
+    request
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tokio::sync::Barrier;
 use crate::kit::{Bench, on_one_version, skipped};
 use crate::round::{made, read};
 use crate::s3::{credentials, serve, store};
-use crate::wire::{Verdict, Wire};
+use crate::wire::{Asked, Verdict, Wire};
 
 /// What a keeper says that is not killed.
 async fn spawned(bench: &Bench, wire: &Wire, task: Task) -> Option<Answer> {
@@ -29,6 +29,65 @@ fn ids(answer: Answer) -> Vec<String> {
     newest.into_iter().map(|base| base.id).collect()
 }
 
+/// Kills a keeper at a write, counted from 1, on one side of it.
+#[derive(Clone, Default)]
+struct Killer {
+    left: Arc<AtomicU32>,
+    after: Arc<AtomicBool>,
+}
+
+impl Killer {
+    fn judge(&self, asked: &Asked) -> Verdict {
+        if !asked.writes() || self.left.fetch_sub(1, Ordering::Relaxed) != 1 {
+            return Verdict::Pass;
+        }
+        if self.after.load(Ordering::Relaxed) {
+            Verdict::KillAfter
+        } else {
+            Verdict::KillBefore
+        }
+    }
+
+    fn aim(&self, number: u32, is_after: bool) {
+        self.left.store(number, Ordering::Relaxed);
+        self.after.store(is_after, Ordering::Relaxed);
+    }
+}
+
+async fn is_whole(bench: &Bench, port: u16, id: Option<&str>) {
+    let answer = bench.run_with(store(port, "bucket"), read(bench, id)).await;
+    assert!(matches!(answer, Answer::Done(_)), "{id:?}: {answer:?}");
+}
+
+/// A backup whose keeper is killed at this write, and the next attempt; whether it was killed.
+async fn was_killed(
+    bench: &Bench,
+    wire: &Wire,
+    port: u16,
+    (number, is_after): (u32, bool),
+) -> bool {
+    bench.member.put(b"k", b"v").await.unwrap();
+    let mut task = bench.snapshot(&format!("k-{number}-{is_after}"));
+    // Another one goes whenever one is made, so that deletes are among the writes.
+    task.keep = Some(Keep {
+        newest: Some(2),
+        ..Keep::default()
+    });
+    let ended = spawned(bench, wire, Task::Snapshot(task.clone())).await;
+    // The newest that is listed is whole, whatever happened.
+    if number > 1 || is_after {
+        is_whole(bench, port, None).await;
+    }
+    task.attempt = 1;
+    let id = task.id.clone();
+    let again = bench.run_with(store(port, "bucket"), Task::Snapshot(task));
+    let listed = ids(again.await);
+    let times = listed.iter().filter(|listed| **listed == id).count();
+    assert_eq!(times, 1, "{number}, {is_after}: {listed:?}");
+    is_whole(bench, port, Some(&id)).await;
+    ended.is_none()
+}
+
 #[test]
 fn a_keeper_may_be_killed_before_and_after_every_write() {
     let Some(server) = std::env::var_os("S3_SERVER") else {
@@ -40,61 +99,24 @@ fn a_keeper_may_be_killed_before_and_after_every_write() {
         let bench = Bench::new(tools).await;
         bench.fill(20).await;
         credentials(&bench);
-        // The number of the write that is the last one, counted down; and on which side of it.
-        let left = Arc::new(AtomicU32::new(u32::MAX));
-        let after = Arc::new(AtomicBool::new(false));
-        let (counted, side) = (Arc::clone(&left), Arc::clone(&after));
-        let wire = Wire::before(port, move |asked| {
-            if !asked.writes() || counted.fetch_sub(1, Ordering::Relaxed) != 1 {
-                return Verdict::Pass;
+        let killer = Killer::default();
+        let own = killer.clone();
+        let wire = Wire::before(port, move |asked| own.judge(asked)).await;
+        let mut number = 0;
+        loop {
+            number += 1;
+            let mut killed = [false; 2];
+            for (is_after, killed) in [false, true].into_iter().zip(&mut killed) {
+                killer.aim(number, is_after);
+                *killed = was_killed(&bench, &wire, port, (number, is_after)).await;
             }
-            if side.load(Ordering::Relaxed) {
-                Verdict::KillAfter
-            } else {
-                Verdict::KillBefore
+            if killed == [false; 2] {
+                break;
             }
-        })
-        .await;
-        let direct = async |task| bench.run_with(store(port, "bucket"), task).await;
-        let mut killed = Vec::new();
-        for number in 1..20 {
-            let mut survived = 0;
-            for is_after in [false, true] {
-                left.store(number, Ordering::Relaxed);
-                after.store(is_after, Ordering::Relaxed);
-                bench.member.put(b"k", b"v").await.unwrap();
-                let mut task = bench.snapshot(&format!("k-{number}-{is_after}"));
-                // Another one goes whenever one is made, so that deletes are among the writes.
-                task.keep = Some(Keep {
-                    newest: Some(2),
-                    ..Keep::default()
-                });
-                let ended = spawned(&bench, &wire, Task::Snapshot(task.clone())).await;
-                survived += u32::from(ended.is_some());
-                if ended.is_none() {
-                    killed.push((number, is_after));
-                }
-                // The newest that is listed is whole, whatever happened.
-                if number > 1 || is_after {
-                    let newest = direct(read(&bench, None)).await;
-                    assert!(matches!(newest, Answer::Done(_)), "{number}: {newest:?}");
-                }
-                left.store(u32::MAX, Ordering::Relaxed);
-                task.attempt = 1;
-                let id = task.id.clone();
-                let listed = ids(direct(Task::Snapshot(task)).await);
-                let times = listed.iter().filter(|listed| **listed == id).count();
-                assert_eq!(times, 1, "{number}, {is_after}: {listed:?}");
-                let whole = direct(read(&bench, Some(&id))).await;
-                assert!(matches!(whole, Answer::Done(_)), "{number}: {whole:?}");
-            }
-            if survived == 2 {
-                // The timeline, an upload of three requests, the manifest, and two deletes.
-                assert!(killed.contains(&(6, true)), "{killed:?}");
-                return;
-            }
+            assert!(number < 20, "it never ended");
         }
-        panic!("it never ended: {killed:?}");
+        // An upload of three requests, the manifest, and two deletes.
+        assert!(number > 6, "{number}");
     });
 }
 
@@ -109,7 +131,6 @@ fn two_keepers_at_once_do_each_other_no_harm() {
         let bench = Bench::new(tools).await;
         bench.fill(20).await;
         credentials(&bench);
-        let direct = async |task| bench.run_with(store(port, "bucket"), task).await;
         // Both are at the same request at the same moment: when the parts are joined, and when the manifest is written.
         for (meet, second) in [
             ("uploadId=", 0),
@@ -142,14 +163,13 @@ fn two_keepers_at_once_do_each_other_no_harm() {
                 });
             for answer in [one, other] {
                 let made = made(answer.unwrap());
-                let whole = direct(read(&bench, Some(&made.base.id))).await;
-                assert!(matches!(whole, Answer::Done(_)), "{meet}: {whole:?}");
+                is_whole(&bench, port, Some(&made.base.id)).await;
             }
             // All that is listed is whole.
-            for id in ids(direct(Task::Snapshot(bench.snapshot(&format!("after-{number}")))).await)
-            {
-                let whole = direct(read(&bench, Some(&id))).await;
-                assert!(matches!(whole, Answer::Done(_)), "{meet}, {id}: {whole:?}");
+            let after = bench.snapshot(&format!("after-{number}"));
+            let after = bench.run_with(store(port, "bucket"), Task::Snapshot(after));
+            for id in ids(after.await) {
+                is_whole(&bench, port, Some(&id)).await;
             }
         }
     });
