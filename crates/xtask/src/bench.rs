@@ -127,7 +127,7 @@ enum Part {
 /// Measures and prints.
 pub(crate) fn run(layout: &Layout, context: Option<&str>, command: &Command) -> Result<()> {
     if let Command::Backup(options) = command {
-        return backup::measure(layout, options);
+        return backup::measure(layout, context, options);
     }
     let target = &Target::resolve(layout, context)?;
     ensure!(
@@ -154,7 +154,7 @@ pub(crate) fn run(layout: &Layout, context: Option<&str>, command: &Command) -> 
             } = options;
             security::measure(target, version, *rounds, *clusters)
         }
-        Command::Backup(options) => backup::measure(layout, options),
+        Command::Backup(options) => backup::measure(layout, context, options),
         Command::Idle(options) => {
             let table = idle::measure(target, options.clusters, options.workers)?;
             table.print("The operator while nothing happens");

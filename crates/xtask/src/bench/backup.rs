@@ -1,6 +1,7 @@
 //! What a backup costs, on this machine and without Kubernetes: etcd, a store that speaks S3 and the keeper, beside each other on
 //! loopback. Each figure stands beside the one that it is compared to, taken by turns in the same run.
 
+mod first;
 mod house;
 mod synthetic;
 mod writes;
@@ -8,12 +9,12 @@ mod writes;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use self::house::{Etcd, House, Run};
 use super::table::{Table, Times, verdict};
 use super::this_machine;
-use crate::cluster::{CONTROL_PLANE_ETCD, Layout};
+use crate::cluster::{CONTROL_PLANE_ETCD, Layout, Target};
 use crate::deploy::build_image;
 use crate::programs::{Profile, binary};
 
@@ -22,6 +23,7 @@ const RUN_RATIO: f64 = 1.3;
 /// MiB.
 const MEMORY: f64 = 64.0;
 const GAP_RATIO: f64 = 1.5;
+const FIRST_READ_RATIO: f64 = 1.5;
 /// MB.
 const IMAGE: f64 = 32.0;
 
@@ -49,7 +51,7 @@ pub(crate) struct Options {
     /// A keeper that is there; otherwise the image is built as it is released, and measured as well
     #[arg(long)]
     keeper: Option<PathBuf>,
-    /// Only these rows
+    /// Only these rows; `first-read` needs the local cluster
     #[arg(long, value_delimiter = ',', default_values = ["run", "memory", "gap"])]
     only: Vec<Row>,
 }
@@ -62,10 +64,12 @@ enum Row {
     Memory,
     /// The longest pause of a client that writes
     Gap,
+    /// From an EtcdRestore to the first read, in the local cluster, against the same by hand
+    FirstRead,
 }
 
 /// Measures and prints.
-pub(super) fn measure(layout: &Layout, options: &Options) -> Result<()> {
+pub(super) fn measure(layout: &Layout, context: Option<&str>, options: &Options) -> Result<()> {
     println!("Measured on {}.\n", this_machine()?);
     let mut table = Table::new(&[
         "figure",
@@ -93,6 +97,9 @@ pub(super) fn measure(layout: &Layout, options: &Options) -> Result<()> {
     }
     if options.only.contains(&Row::Gap) {
         gap(&house, options, &mut table)?;
+    }
+    if options.only.contains(&Row::FirstRead) {
+        first_read(layout, context, &house, options, &mut table)?;
     }
     table.print(&format!("A backup of etcd {}", options.version));
     Ok(())
@@ -196,6 +203,34 @@ fn gap(house: &House, options: &Options, table: &mut Table) -> Result<()> {
     );
     let times = [with, without].map(|times| Times::new(times).median());
     row(table, &what, times[0], Some(times[1]), GAP_RATIO);
+    Ok(())
+}
+
+/// From a backup in a bucket to a cluster that can be read.
+fn first_read(
+    layout: &Layout,
+    context: Option<&str>,
+    house: &House,
+    options: &Options,
+    table: &mut Table,
+) -> Result<()> {
+    let target = Target::resolve(layout, context)?;
+    ensure!(
+        target.is_local(),
+        "the first read is measured in the local cluster only\nhint: `cargo xtask cluster up`, without --context"
+    );
+    let (mut restored, mut by_hand) = (Vec::new(), Vec::new());
+    for _round in 0..options.rounds {
+        let once = first::measure(&target, house, &options.version, options.size)?;
+        restored.push(once.restored);
+        by_hand.push(once.by_hand);
+    }
+    let what = format!(
+        "from an EtcdRestore of {} MiB to the first read, less two empty Jobs, against download, etcdutl and start, seconds",
+        options.size
+    );
+    let times = [restored, by_hand].map(|times| Times::new(times).median());
+    row(table, &what, times[0], Some(times[1]), FIRST_READ_RATIO);
     Ok(())
 }
 

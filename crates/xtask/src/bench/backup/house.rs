@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use archive::work::{
-    Answer, Kind, MadeBy, Member, Place, REQUEST, Request, Snapshot, Store, Task, Timeline,
+    Answer, Done, Kind, MadeBy, Member, Place, REQUEST, Request, Snapshot, Store, Task, Timeline,
 };
 use etcd::{Pool, Security};
 use tempfile::TempDir;
@@ -31,7 +31,7 @@ pub(super) struct House {
     directory: TempDir,
     keeper: PathBuf,
     /// etcd and its tools.
-    tools: [PathBuf; 2],
+    tools: [PathBuf; 3],
     port: u16,
     _store: Running,
 }
@@ -66,7 +66,7 @@ impl House {
         wait_until("the store accepts connections", PATIENCE, || {
             Ok(std::net::TcpStream::connect(("127.0.0.1", port)).is_ok())
         })?;
-        let tools = ["etcd", "etcdctl"].map(|tool| layout.bin(tool, &options.version));
+        let tools = ["etcd", "etcdctl", "etcdutl"].map(|tool| layout.bin(tool, &options.version));
         Ok(Self {
             directory,
             keeper,
@@ -76,7 +76,17 @@ impl House {
         })
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn etcdutl(&self) -> &Path {
+        let [_, _, etcdutl] = &self.tools;
+        etcdutl
+    }
+
+    /// Where an object is.
+    pub(super) fn url(&self, object: &str) -> String {
+        format!("http://127.0.0.1:{}/{object}", self.port)
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
@@ -89,7 +99,7 @@ impl House {
 
     /// What `etcdctl` takes for a snapshot.
     pub(super) fn save(&self, etcd: &Etcd) -> Result<f64> {
-        let (file, [_, etcdctl]) = (self.path("saved.db"), &self.tools);
+        let (file, [_, etcdctl, _]) = (self.path("saved.db"), &self.tools);
         let started = Instant::now();
         run(Command::new(etcdctl)
             .arg(format!("--endpoints=127.0.0.1:{}", etcd.ports[0]))
@@ -102,7 +112,24 @@ impl House {
 
     /// What the keeper takes for an encrypted backup.
     pub(super) fn back_up(&self, etcd: &Etcd, id: &str, compress: bool) -> Result<Run> {
-        let request = self.request(etcd, id, compress)?;
+        let (run, _url) = self.work(self.request(etcd, id, compress)?, id)?;
+        Ok(run)
+    }
+
+    /// Stores a snapshot as it is; the bucket and the name of it.
+    pub(super) fn store_raw(&self, etcd: &Etcd, id: &str) -> Result<String> {
+        let mut request = self.request(etcd, id, false)?;
+        if let Task::Snapshot(task) = &mut request.task {
+            task.recipients.clear();
+        }
+        let (_run, url) = self.work(request, id)?;
+        let object = url
+            .strip_prefix("s3://")
+            .context("the backup is elsewhere")?;
+        Ok(object.to_owned())
+    }
+
+    fn work(&self, request: Request, id: &str) -> Result<(Run, String)> {
         let log = self.path(&format!("{id}.log"));
         let started = Instant::now();
         let mut command = Command::new(&self.keeper);
@@ -131,11 +158,11 @@ impl House {
         };
         let seconds = started.elapsed().as_secs_f64();
         let answer = std::fs::read_to_string(&log).context("the keeper said nothing")?;
-        match serde_json::from_str(&answer)? {
-            Answer::Done(_) => ensure!(ended.success(), "the keeper ended with {ended}"),
-            Answer::Failed { message, .. } => bail!("no backup: {message}"),
-        }
-        Ok(Run { seconds, peak })
+        ensure!(ended.success(), "the keeper ended with {ended}: {answer}");
+        let Answer::Done(Done::Snapshot(made)) = serde_json::from_str(&answer)? else {
+            bail!("no backup: {answer}");
+        };
+        Ok((Run { seconds, peak }, made.base.url))
     }
 
     fn request(&self, etcd: &Etcd, id: &str, compress: bool) -> Result<Request> {
@@ -224,6 +251,16 @@ impl Etcd {
         Ok(members)
     }
 
+    /// What `etcdutl` restored, until it can be read.
+    pub(super) fn restored(house: &House, data: &Path) -> Result<Self> {
+        let mut etcd = Self::new(house, "default", free_ports()?)?;
+        etcd.all = etcd.peer();
+        std::fs::rename(data, etcd.directory.path().join("data"))?;
+        etcd.start(house)?;
+        runtime()?.block_on(etcd.member().read_linearizable())?;
+        Ok(etcd)
+    }
+
     fn new(house: &House, name: &str, ports: [u16; 3]) -> Result<Self> {
         Ok(Self {
             name: name.to_owned(),
@@ -245,7 +282,7 @@ impl Etcd {
 
     fn spawn(&self, house: &House) -> Result<Running> {
         let [client, peer, _] = self.ports.map(|port| format!("http://127.0.0.1:{port}"));
-        let [etcd, _] = &house.tools;
+        let [etcd, _, _] = &house.tools;
         let child = Command::new(etcd)
             .args(["--name", &self.name, "--data-dir"])
             .arg(self.directory.path().join("data"))
@@ -317,7 +354,7 @@ impl Etcd {
 }
 
 /// Hexadecimal digits, which compress to about a half.
-fn noise(seed: u64) -> Vec<u8> {
+pub(super) fn noise(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_add(1);
     let digit = |_| {
         state = state
