@@ -27,8 +27,7 @@ impl Meta {
         let checked = page.get(HEADER..72)?;
         let is_whole = u64_at(page, 72)? == fnv(checked) && u32_at(page, 16)? == MAGIC;
         let page_size = u32_at(page, 24)?;
-        // That of the kernel, which none has smaller.
-        let is_size = page_size.is_power_of_two() && (4096..=65_536).contains(&page_size);
+        let is_size = page_size.is_power_of_two() && (512..=65_536).contains(&page_size);
         (is_whole && is_size).then_some(Self {
             page_size,
             root: u64_at(page, 32)?,

@@ -98,7 +98,7 @@ impl Tree {
     /// Takes the place for all pages at once, where that can be had: memory that is not written to is not used, and a list that
     /// grows is copied.
     fn reserve(&mut self) {
-        let pages = self.said().unwrap_or(0).min(super::MOST / 4096);
+        let pages = self.said().unwrap_or(0).min(super::MOST);
         let pages = usize::try_from(pages).unwrap_or(0);
         drop(
             self.last

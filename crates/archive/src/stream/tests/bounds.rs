@@ -43,13 +43,3 @@ fn what_lies_behind_a_copied_file_ends_as_well() {
     let ended = more.take_while(Result::is_ok).count();
     assert_eq!(ended, 64, "a gigabyte, by which files grow ahead");
 }
-
-#[test]
-fn no_kernel_has_pages_that_are_smaller_than_four_kibibytes() {
-    let mut first = meta(0, 2, 7, 6);
-    first[24..28].copy_from_slice(&512_u32.to_le_bytes());
-    let sum = fnv(&first[16..72]).to_le_bytes();
-    first[72..80].copy_from_slice(&sum);
-    let mut reader = Reader::new();
-    assert_eq!(reader.push(&padded(&first)), Err(Damage::NotBolt));
-}
