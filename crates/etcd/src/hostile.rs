@@ -5,7 +5,8 @@ use prost::Message;
 
 use crate::auth::Permission;
 use crate::facts::{KeyValue, MemberInfo, MemberList, Status};
-use crate::proto::auth;
+use crate::proto::{auth, watch};
+use crate::watch::understood;
 use crate::{Cause, Credentials, gate_report, metrics, proto};
 
 fn header() -> proto::ResponseHeader {
@@ -63,6 +64,39 @@ fn answers_of_etcd() {
         drop(proto::AlarmResponse::decode(input));
         drop(proto::HashKvResponse::decode(input));
         drop(proto::SnapshotResponse::decode(input));
+    });
+}
+
+#[test]
+fn answers_of_a_watch() {
+    let event = |kind| watch::Event {
+        kind,
+        key_value: b"\x0a\x01k\x18\x05".to_vec(),
+    };
+    let changes = watch::WatchResponse {
+        header: Some(header()),
+        events: vec![event(0), event(1)],
+        ..watch::WatchResponse::default()
+    };
+    let cancelled = watch::WatchResponse {
+        canceled: true,
+        compact_revision: i64::MAX,
+        cancel_reason: "etcdserver: mvcc: required revision has been compacted".to_owned(),
+        ..watch::WatchResponse::default()
+    };
+    let lease = watch::LeaseTimeToLiveResponse {
+        ttl: -1,
+        granted_ttl: i64::MAX,
+    };
+    let samples = [
+        changes.encode_to_vec(),
+        cancelled.encode_to_vec(),
+        lease.encode_to_vec(),
+        Vec::new(),
+    ];
+    never_panics(&samples, |input| {
+        drop(watch::WatchResponse::decode(input).map(understood));
+        drop(watch::LeaseTimeToLiveResponse::decode(input));
     });
 }
 

@@ -24,6 +24,7 @@ mod pool;
 mod proto;
 mod snapshot;
 mod tls;
+mod watch;
 
 pub use auth::{Access, AuthStatus, Permission};
 pub use calls::{Call, Calls};
@@ -38,6 +39,7 @@ pub use pool::{Pool, Security};
 pub use snapshot::Snapshot;
 pub use tls::{BadCredentials, Credentials};
 pub use tonic::Code;
+pub use watch::{Change, Watch, Watched};
 
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 //! listed: protobuf skips what it does not know.
 
 pub(crate) mod auth;
+pub(crate) mod watch;
 
 use prost::Message;
 
