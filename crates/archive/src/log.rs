@@ -12,6 +12,7 @@ mod moment;
 mod name;
 mod request;
 mod resume;
+mod retain;
 mod row;
 mod seal;
 
@@ -26,6 +27,7 @@ pub use moment::{NoMoment, as_of};
 pub use name::{DIRECTORY, SEALS, Segment, parse_seal, seal_name};
 pub use request::{Request, SPOOL};
 pub use resume::{Begin, MOST_BEHIND, begin};
+pub use retain::unneeded;
 pub use row::{KeyValue, Row, row_hash};
 pub use seal::SealRecord;
 

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use archive::work;
+use archive::{log, work};
 use clap::Parser;
 
 /// Brings snapshots of etcd to a store and back. Does one piece of work, says how it went, and ends. `etcd-keeper install PATH`
-/// copies the program instead.
+/// copies the program instead; `etcd-keeper capture` brings every change to the store, until it is asked to end.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "etcd-keeper", version)]
 pub(crate) struct Args {
@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Where a verification may write.
     #[arg(long, default_value = work::SCRATCH)]
     pub(crate) scratch: PathBuf,
+    /// Where what was captured waits for the store.
+    #[arg(long, default_value = log::SPOOL)]
+    pub(crate) spool: PathBuf,
     /// Directories in which etcd and etcdutl are looked for.
     #[arg(long, env = "PATH", hide_env_values = true, default_value = "")]
     pub(crate) path: String,
@@ -40,6 +43,8 @@ pub(crate) struct Args {
 pub(crate) enum Order {
     /// Copy this executable.
     Install(PathBuf),
+    /// Bring every change to the store.
+    Capture(Box<Args>),
     /// A piece of work.
     Work(Box<Args>),
 }
@@ -47,9 +52,13 @@ pub(crate) enum Order {
 impl Order {
     /// What the command line says.
     pub(crate) fn read() -> Self {
-        let mut words = std::env::args_os().skip(1);
-        match (words.next(), words.next(), words.next()) {
-            (Some(word), Some(path), None) if word == "install" => Self::Install(path.into()),
+        let all: Vec<_> = std::env::args_os().collect();
+        match all.get(1..).unwrap_or_default() {
+            [word, path] if word == "install" => Self::Install(path.into()),
+            [word, ..] if word == "capture" => {
+                let flags = all.iter().enumerate().filter(|(place, _)| *place != 1);
+                Self::Capture(Box::new(Args::parse_from(flags.map(|(_, flag)| flag))))
+            }
             _work => Self::Work(Box::new(Args::parse())),
         }
     }

@@ -31,6 +31,11 @@ impl Recipients {
         };
         texts.iter().map(parse).collect::<Result<_>>().map(Self)
     }
+
+    /// Whether there is one.
+    pub(crate) fn any(&self) -> bool {
+        !self.0.is_empty()
+    }
 }
 
 /// What encoders write into, and the store's parts are taken from.

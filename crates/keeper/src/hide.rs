@@ -10,11 +10,7 @@ const SHORTEST: usize = 6;
 
 /// The answer without the contents of the files of this directory.
 pub(crate) fn hide(answer: Answer, secrets: &Path) -> Answer {
-    let secrets = contents(secrets);
-    let hidden = |text: String| {
-        let hide = |text: String, secret: &String| text.replace(secret, "[hidden]");
-        secrets.iter().fold(text, hide)
-    };
+    let hidden = |text: String| strike(&text, secrets);
     match answer {
         Answer::Failed { cause, message } => Answer::Failed {
             cause,
@@ -26,6 +22,12 @@ pub(crate) fn hide(answer: Answer, secrets: &Path) -> Answer {
         }
         Answer::Done(done) => Answer::Done(done),
     }
+}
+
+/// A text without them.
+pub(crate) fn strike(text: &str, secrets: &Path) -> String {
+    let hide = |text: String, secret: &String| text.replace(secret, "[hidden]");
+    contents(secrets).iter().fold(text.to_owned(), hide)
 }
 
 /// What each file holds. Certificates are public.

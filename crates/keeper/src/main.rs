@@ -3,6 +3,7 @@
 //! or whether again: the operator says it in the request, and reads the answer.
 
 mod args;
+mod capture;
 mod decode;
 mod encode;
 mod fault;
@@ -17,6 +18,7 @@ mod member;
 mod pace;
 mod prune;
 mod read;
+mod prune_log;
 mod records;
 mod rewind;
 mod snapshot;
@@ -45,14 +47,9 @@ fn main() -> ExitCode {
     let args = match Order::read() {
         Order::Work(args) => *args,
         Order::Install(path) => return installed(&path),
+        Order::Capture(args) => return captured(&args),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    let done = runtime
-        .explain(Cause::Request, "start")
-        .and_then(|runtime| runtime.block_on(until_stopped(&args)));
+    let done = run(|stopped| work(&args, stopped));
     let answer = done.map_or_else(Fault::into_answer, Answer::Done);
     let answer = hide::hide(answer, &args.store_secrets);
     report(&args, &answer);
@@ -60,6 +57,26 @@ fn main() -> ExitCode {
         Answer::Done(_) => ExitCode::SUCCESS,
         Answer::Failed { .. } => ExitCode::FAILURE,
     }
+}
+
+/// Captures until the kubelet asks to end. Only what no other attempt can help is told to the kubelet.
+fn captured(args: &Args) -> ExitCode {
+    let Err(fault) = run(|stopped| capture::capture(args, stopped)) else {
+        return ExitCode::SUCCESS;
+    };
+    report(args, &hide::hide(fault.into_answer(), &args.store_secrets));
+    ExitCode::FAILURE
+}
+
+fn run<T, F: Future<Output = Result<T>>>(
+    work: impl FnOnce(watch::Receiver<bool>) -> F,
+) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = runtime.explain(Cause::Request, "start")?;
+    runtime.block_on(until_stopped(work))
 }
 
 fn installed(path: &Path) -> ExitCode {
@@ -75,10 +92,12 @@ fn installed(path: &Path) -> ExitCode {
 }
 
 /// Does the work, or breaks it off when the kubelet asks.
-async fn until_stopped(args: &Args) -> Result<Done> {
+async fn until_stopped<T, F: Future<Output = Result<T>>>(
+    work: impl FnOnce(watch::Receiver<bool>) -> F,
+) -> Result<T> {
     let mut terminated = signal(SignalKind::terminate()).explain(Cause::Request, "start")?;
     let (stop, stopped) = watch::channel(false);
-    let work = work(args, stopped);
+    let work = work(stopped);
     tokio::pin!(work);
     tokio::select! {
         done = &mut work => return done,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use archive::layout::{self, Layout};
 use archive::manifest::{Compression, Manifest, Sum, TimelineRecord, seal};
 use archive::stream::{Facts, Reader};
-use archive::work::{Cause, Made, Snapshot};
+use archive::work::{Cause, Keep, Made, Snapshot};
 use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
@@ -18,6 +18,7 @@ use crate::fault::{Explain as _, Fault, Result};
 use crate::listing;
 use crate::member::{Known, meet};
 use crate::prune::{Pruned, prune};
+use crate::prune_log::prune_log;
 use crate::store::Store;
 use crate::upload::Upload;
 
@@ -182,7 +183,15 @@ async fn made(
     let pruned = match &task.keep {
         Some(keep) if is_new => {
             let made = (&task.made_by, task.id.as_str());
-            prune(store, at, &mut bases, made, keep).await
+            let mut pruned = prune(store, at, &mut bases, made, keep).await;
+            let log = if *keep == Keep::default() {
+                Ok(None)
+            } else {
+                prune_log(store, at).await
+            };
+            let refused = log.unwrap_or_else(|fault| Some(fault.message));
+            pruned.refused.extend(refused);
+            pruned
         }
         _all => Pruned::default(),
     };

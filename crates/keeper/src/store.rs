@@ -38,10 +38,10 @@ impl Store {
     }
 
     /// Writes a small object.
-    pub(crate) async fn put(&self, name: &str, text: String) -> Result<()> {
+    pub(crate) async fn put(&self, name: &str, content: impl Into<Bytes>) -> Result<()> {
         let put = self
             .objects
-            .put(&Path::from(name), Bytes::from(text).into())
+            .put(&Path::from(name), content.into().into())
             .await;
         put.explain(Cause::Store, format!("write {}", self.url(name)))?;
         Ok(())

@@ -186,7 +186,7 @@ pub(crate) struct Bench {
     pub(crate) status: etcd::Status,
     /// Holds the store and all else that the keeper is given.
     pub(crate) directory: TempDir,
-    process: Option<Process>,
+    pub(crate) process: Option<Process>,
 }
 
 impl Bench {
@@ -196,7 +196,9 @@ impl Bench {
         let member = seat.member();
         let status = serving(&member).await;
         let directory = tempfile::tempdir().unwrap();
-        for name in ["store", "secrets", "tls", "identity", "scratch", "into"] {
+        for name in [
+            "store", "secrets", "tls", "identity", "scratch", "into", "spool",
+        ] {
             std::fs::create_dir(directory.path().join(name)).unwrap();
         }
         Self {
@@ -319,8 +321,13 @@ impl Bench {
 
     pub(crate) fn command(&self, store: Store, task: Task) -> Command {
         let request = serde_json::to_string(&Request { store, task }).unwrap();
+        self.keeper(&[], &request)
+    }
+
+    /// The keeper with some words before its flags.
+    pub(crate) fn keeper(&self, words: &[&str], request: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_etcd-keeper"));
-        command.env_clear().env("PATH", &self.tools);
+        command.args(words).env_clear().env("PATH", &self.tools);
         command.env(archive::work::REQUEST, request);
         let directories = [
             ("--termination-log", "log"),

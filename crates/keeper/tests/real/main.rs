@@ -7,6 +7,8 @@
 )]
 
 mod azure;
+mod capture;
+mod captured;
 mod damage;
 mod foreign;
 mod gcs;

@@ -152,7 +152,32 @@ fn a_time_means_the_last_mark_before_it_or_nothing() {
     assert_eq!(as_of(&twice, 130), Ok(mark(20, 130)));
 }
 
+#[test]
+fn without_a_base_no_log_is_let_go_and_with_one_what_ends_before_it() {
+    let log = [segment(11, 30), segment(2, 10), segment(31, 40)];
+    assert_eq!(unneeded(&[], &log), Vec::<&Segment>::new());
+    assert_eq!(
+        unneeded(&[30, 90], &log),
+        [&segment(2, 10), &segment(11, 30)]
+    );
+    assert_eq!(unneeded(&[29], &log), [&segment(2, 10)]);
+}
+
 proptest! {
+    #[test]
+    fn nothing_that_a_base_covers_is_let_go(
+        bases in prop::collection::vec((0..40_i64, 0..20_i64), 1..4),
+        log in prop::collection::vec((1..60_i64, -1..15_i64), 0..10),
+    ) {
+        let bases: Vec<Held> = bases.iter().map(|(compact, more)| held(*compact, compact + more)).collect();
+        let mut log: Vec<Segment> = log.iter().map(|(first, more)| segment(*first, first + more)).collect();
+        let before = cover(&bases, &log);
+        let revisions: Vec<i64> = bases.iter().map(|base| base.revision).collect();
+        let gone: Vec<Segment> = unneeded(&revisions, &log).into_iter().cloned().collect();
+        log.retain(|segment| !gone.contains(segment));
+        prop_assert_eq!(cover(&bases, &log), before);
+    }
+
     /// Told apart from the walk in `cover`: revision by revision.
     #[test]
     fn covered_is_what_can_be_walked(
