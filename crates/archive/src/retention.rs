@@ -58,6 +58,7 @@ pub fn no_longer_kept(
     let newest = good.first().or(own.first());
     let always = newest.into_iter().chain(newest_verified);
     kept.extend(always.map(|base| base.id.as_str()));
+    kept.extend(keep.spared.iter().map(String::as_str));
     // Clocks of nodes differ: what was made a moment ago is the newest, whatever the others say of themselves.
     kept.insert(made);
 

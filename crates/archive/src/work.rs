@@ -215,6 +215,9 @@ pub struct Keep {
     /// The newest of each of so many months, of UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monthly: Option<u32>,
+    /// IDs of bases that a restore needs: they stay, and take the place of none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spared: Vec<String>,
 }
 
 /// Restores a base in [`SCRATCH`] with the tools of an etcd image.

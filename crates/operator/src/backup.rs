@@ -8,8 +8,8 @@ pub mod places;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::labels;
 use api::v1alpha1::backup::{BackupRun, EtcdBackup};
+use api::{EtcdCluster, labels};
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::{DeleteParams, PostParams, Preconditions, PropagationPolicy};
 use kube::core::DeserializeGuard;
@@ -174,10 +174,33 @@ async fn observe(backup: &EtcdBackup, ctx: &Backups) -> Result<Seen, Error> {
         cluster,
         has_place: ctx.places.has_one(&ctx.jobs),
         has_place_to_spare: ctx.places.has_one_to_spare(&ctx.jobs),
+        spared: spared(backup, ctx),
         namespace,
         name,
         uid,
     })
+}
+
+/// Backups that a restore needs. Where the operator watches some namespaces, those of others are not seen.
+fn spared(backup: &EtcdBackup, ctx: &Backups) -> Vec<String> {
+    if backup.spec.retention_policy.is_none() {
+        return Vec::new();
+    }
+    let caches = &ctx.context.caches;
+    let restores = caches.restores.state().into_iter();
+    let restores: Vec<_> = restores
+        .filter_map(|it| it.0.as_ref().ok().cloned())
+        .collect();
+    let clusters = caches.clusters.state().into_iter();
+    let concerns = |cluster: &&EtcdCluster| {
+        let status = cluster.status.as_ref();
+        let memory = status.and_then(|status| status.memory.as_ref());
+        let replaces = memory.is_some_and(|memory| memory.replace.is_some());
+        replaces || cluster.spec.bootstrap.is_some()
+    };
+    let clusters = clusters.filter_map(|it| it.0.as_ref().ok().filter(concerns).cloned());
+    let clusters: Vec<_> = clusters.collect();
+    rules::spared(backup, &restores, &clusters)
 }
 
 /// The status, if it says something new, and then the event.

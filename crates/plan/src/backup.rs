@@ -9,6 +9,7 @@ mod due;
 pub mod elsewhere;
 mod intent;
 mod source;
+mod spared;
 mod tell;
 mod verify;
 
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use api::Reason;
 use api::v1alpha1::backup::{BackupMemory, BackupRun, EtcdBackupSpec, EtcdBackupStatus};
-use archive::work::{Answer, Done, Made, Request, Snapshot, Task};
+use archive::work::{Answer, Done, Keep, Made, Request, Snapshot, Task};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -24,6 +25,7 @@ pub(crate) use due::hash;
 pub use intent::Intent;
 pub(crate) use intent::store as store_of;
 pub use source::{Cluster, Voter};
+pub use spared::spared;
 pub(crate) use tell::sentence;
 pub use verify::{BeginVerify, Trial, rejected as verification_rejected};
 
@@ -58,6 +60,8 @@ pub struct Seen {
     pub has_place: bool,
     /// The same for a verification, which leaves places to backups.
     pub has_place_to_spare: bool,
+    /// IDs of backups that a restore needs.
+    pub spared: Vec<String>,
 }
 
 /// A Job of an EtcdBackup.
@@ -277,7 +281,7 @@ fn without_job(seen: &Seen, memory: BackupMemory) -> Next {
         return tell::rests(seen, memory, &intent);
     };
     // Why it failed is told until an attempt does not.
-    if let Some(wait) = backs_off(seen, run.failed_at.as_ref(), run.attempt) {
+    if let Some(wait) = backs_off(seen, (run.failed_at.as_ref(), run.attempt), LONGEST) {
         return tell::backs_off(seen, memory, &run, wait);
     }
     let source = match source::choose(seen, &run) {
@@ -301,23 +305,9 @@ fn without_job(seen: &Seen, memory: BackupMemory) -> Next {
             ..told
         };
     }
-    let request = Request {
-        store: intent.store.clone(),
-        task: Task::Snapshot(Snapshot {
-            id: run.id.clone(),
-            attempt: u32::try_from(run.attempt).unwrap_or(0),
-            place: source.place,
-            timeline: source.timeline,
-            member: source.member.clone(),
-            compress: intent.compress,
-            recipients: intent.recipients.clone(),
-            made_by: due::made_by(seen, &run),
-            keep: intent.keep.clone(),
-        }),
-    };
     let begin = Begin {
+        request: request(seen, &intent, &run, &source),
         run,
-        request,
         member: source.member.name,
         secret: source.secret,
     };
@@ -327,15 +317,41 @@ fn without_job(seen: &Seen, memory: BackupMemory) -> Next {
     }
 }
 
-/// How long until the next attempt: from ten seconds, twice as long each time, up to ten minutes.
-fn backs_off(seen: &Seen, failed_at: Option<&Time>, attempt: i32) -> Option<Duration> {
+/// What the keeper is told.
+fn request(seen: &Seen, intent: &Intent, run: &BackupRun, source: &source::Source) -> Request {
+    let keep = intent.keep.clone().map(|keep| Keep {
+        spared: seen.spared.clone(),
+        ..keep
+    });
+    Request {
+        store: intent.store.clone(),
+        task: Task::Snapshot(Snapshot {
+            id: run.id.clone(),
+            attempt: u32::try_from(run.attempt).unwrap_or(0),
+            place: source.place.clone(),
+            timeline: source.timeline.clone(),
+            member: source.member.clone(),
+            compress: intent.compress,
+            recipients: intent.recipients.clone(),
+            made_by: due::made_by(seen, run),
+            keep,
+        }),
+    }
+}
+
+/// How long until the next attempt: from ten seconds, twice as long each time, up to `longest`.
+fn backs_off(
+    seen: &Seen,
+    (failed_at, attempt): (Option<&Time>, i32),
+    longest: Duration,
+) -> Option<Duration> {
     let failed_at = failed_at?.0;
     let doubled = u32::try_from(attempt.saturating_sub(1)).unwrap_or(0);
-    let rest = 10_i64.saturating_mul(1_i64.checked_shl(doubled.min(10)).unwrap_or(1024));
-    let rest = SignedDuration::from_secs(rest).min(SignedDuration::try_from(LONGEST).ok()?);
+    let rest = 10_i64.saturating_mul(1_i64.checked_shl(doubled.min(16)).unwrap_or(65_536));
+    let rest = SignedDuration::from_secs(rest).min(SignedDuration::try_from(longest).ok()?);
     let until = failed_at.checked_add(rest);
     let left = until.ok()?.duration_since(seen.now);
     let left = Duration::try_from(left).ok();
     // A rest that is longer than any was begun by a clock that was ahead.
-    left.filter(|left| !left.is_zero() && *left <= LONGEST)
+    left.filter(|left| !left.is_zero() && *left <= longest)
 }

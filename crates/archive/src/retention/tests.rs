@@ -177,7 +177,7 @@ prop_compose! {
         weekly in proptest::option::of(0u32..5),
         monthly in proptest::option::of(0u32..5),
     ) -> Keep {
-        Keep { newest, seconds, daily, weekly, monthly }
+        Keep { newest, seconds, daily, weekly, monthly, spared: Vec::new() }
     }
 }
 
@@ -230,4 +230,14 @@ proptest! {
         let fewer = no_longer_kept(&all, &object("nightly"), &more, "", now());
         prop_assert!(keep == Keep::default() || fewer.iter().all(|id| gone.contains(id)));
     }
+}
+
+#[test]
+fn what_a_restore_needs_stays_and_takes_the_place_of_none() {
+    let keep = Keep {
+        newest: Some(2),
+        spared: vec!["b".to_owned(), "unknown".to_owned()],
+        ..Keep::default()
+    };
+    assert_eq!(gone(&some(), &keep).join(""), "acde");
 }

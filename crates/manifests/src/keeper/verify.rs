@@ -24,6 +24,8 @@ const COPY: &str = "/keeper/etcd-keeper";
 const MEBIBYTE: u64 = 1 << 20;
 /// What an etcd and a keeper need beside the database.
 const MEMORY: u64 = 512;
+/// MiB of logs and what else etcd writes.
+const BESIDE: u64 = 128;
 /// Write-ahead logs, and what the database grows by.
 const ROOM: u64 = 1024;
 
@@ -132,7 +134,11 @@ fn trial(work: &VerifyWork<'_>, volumes: &[(Volume, &'static str)]) -> Container
         env: Some(vec![request_variable(work.request.to_text())]),
         volume_mounts: Some(mounts.collect()),
         resources: Some(limited(
-            &[("cpu", "100m"), ("memory", "128Mi")],
+            &[
+                ("cpu", "100m"),
+                ("memory", "128Mi"),
+                ("ephemeral-storage", expected(work).as_str()),
+            ],
             &memory(work),
         )),
         security_context: Some(restricted_container()),
@@ -164,6 +170,15 @@ fn scratch(work: &VerifyWork<'_>) -> Quantity {
     let bytes = work.raw_bytes.saturating_mul(3);
     let Written(text) = written.unwrap_or_else(|| mebibytes(bytes, ROOM));
     Quantity(text)
+}
+
+/// What it will use, so that it is placed where that is free: the snapshot as it is brought, and the copy that etcd runs on.
+fn expected(work: &VerifyWork<'_>) -> String {
+    let written = work.spec.verify.as_ref();
+    let written = written.and_then(|verify| verify.scratch_size.clone());
+    let Written(text) =
+        written.unwrap_or_else(|| mebibytes(work.raw_bytes.saturating_mul(2), BESIDE));
+    text
 }
 
 fn mebibytes(bytes: u64, beside: u64) -> Written {

@@ -160,6 +160,7 @@ fn keep(policy: Option<&RetentionPolicy>) -> Result<Option<Keep>, String> {
         daily: count(older.daily),
         weekly: count(older.weekly),
         monthly: count(older.monthly),
+        spared: Vec::new(),
     };
     Ok((keep != Keep::default()).then_some(keep))
 }

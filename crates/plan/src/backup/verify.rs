@@ -17,6 +17,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::{Intent, JobState, NOW, Next, SOON, Seen, Step, backs_off, due, sentence};
 pub(super) use tell::{damage, verdict};
 
+/// No attempt waits longer after one that failed: each reads the whole backup, for which some stores charge.
+const LONGEST: Duration = Duration::from_hours(24);
+
 /// A Job of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
@@ -230,7 +233,7 @@ fn without_trial(seen: &Seen, next: Next, memory: BackupMemory) -> Next {
     let Some((run, newest)) = wanted.filter(|_| !intent.suspend) else {
         return rests(seen, next, &intent);
     };
-    if let Some(wait) = backs_off(seen, run.failed_at.as_ref(), run.attempt) {
+    if let Some(wait) = backs_off(seen, (run.failed_at.as_ref(), run.attempt), LONGEST) {
         let requeue = next.requeue.min(wait);
         return Next { requeue, ..next };
     }

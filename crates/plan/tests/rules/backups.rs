@@ -332,3 +332,25 @@ fn a_follower_is_read_and_none_that_is_defragmented() {
     alone.defragmented = Some("db-0".to_owned());
     assert_eq!(begun(alone, 0), None);
 }
+
+#[test]
+fn the_keeper_is_told_what_restores_need() {
+    let mut world = World::new(None);
+    world.spec.retention_policy = Some(RetentionPolicy {
+        max_backups: Some(1),
+        ..RetentionPolicy::default()
+    });
+    world.spared = vec!["a".to_owned()];
+    for _ in 0..5 {
+        world.turn();
+        if let Some((_, request)) = &world.job {
+            let Task::Snapshot(task) = &request.task else {
+                panic!("no backup");
+            };
+            let keep = task.keep.clone().unwrap();
+            assert_eq!((keep.newest, keep.spared), (Some(1), world.spared.clone()));
+            return;
+        }
+    }
+    panic!("never begun");
+}

@@ -428,3 +428,22 @@ fn it_is_told_as_restoring() {
     assert!(told);
     assert!(run.reasons.contains_key(&Reason::Restoring));
 }
+
+/// A Job that never starts may have a volume that cannot be mounted: the next one is tried.
+#[test]
+fn any_volume_that_can_be_mounted_is_the_seed() {
+    let mut run = asked(3, 6, 14);
+    until(&mut run, ReplaceStage::Fetching);
+    let seed = |world: &World| world.memory().replace?.seed.map(|seed| seed.member);
+    let first = seed(&run.world);
+    run.world.backup.ends = [JobEnds::Stuck].into();
+    for _ in 0..200 {
+        run.turn();
+        if seed(&run.world) != first {
+            break;
+        }
+    }
+    assert_ne!(seed(&run.world), first);
+    settle(&mut run, "another volume");
+    replaced(&run, "another volume");
+}

@@ -8,6 +8,7 @@ use super::job::{Said, gone, said, under_way, without_job};
 use super::{
     Asked, TRIES, after_failure, asked, behind_a_fence, called_off, give_up, next_seed, record,
 };
+use crate::backup::JobState;
 use crate::cluster::restore::{brought, rests};
 use crate::decision::{Decision, Fetch, LATER, Step};
 use crate::observed::{Latched, Observed, RestoreWish, format_id};
@@ -51,6 +52,9 @@ pub(super) fn bring(observed: &Observed, replace: &ReplaceMemory, cluster_id: u6
     }
     match said(job) {
         Said::Nothing => under_way(job),
+        Said::Failed(why) if matches!(job.state, JobState::Stuck(_)) => {
+            elsewhere(observed, replace, seed, why)
+        }
         Said::Failed(why) => failed(observed, replace, seed, why),
         Said::Done(fetched) => there(observed, replace, (seed, checked), fetched),
     }
@@ -126,6 +130,27 @@ fn failed(
 ) -> Decision {
     let replace = ReplaceMemory {
         seed: Some(after_failure(observed, seed, why.clone())),
+        ..replace.clone()
+    };
+    record(observed, replace, InPlace::Failed(why))
+}
+
+/// Its pod never started: the volume may be one that cannot be mounted, and the next is tried.
+fn elsewhere(
+    observed: &Observed,
+    replace: &ReplaceMemory,
+    seed: &RestoreMemory,
+    why: String,
+) -> Decision {
+    let failed = after_failure(observed, seed, why.clone());
+    let (member, claim_uid) =
+        next_seed(observed, seed).unwrap_or_else(|| (seed.member.clone(), seed.claim_uid.clone()));
+    let replace = ReplaceMemory {
+        seed: Some(RestoreMemory {
+            member,
+            claim_uid,
+            ..failed
+        }),
         ..replace.clone()
     };
     record(observed, replace, InPlace::Failed(why))

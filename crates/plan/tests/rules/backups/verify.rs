@@ -283,3 +283,14 @@ fn a_backup_that_fails_is_told_as_ever() {
     assert_eq!(world.ready(), ("False", "BackupFailed"));
     assert_eq!(world.verified().0, "True");
 }
+
+#[test]
+fn a_trial_that_cannot_succeed_reads_the_backup_less_and_less_often() {
+    let mut world = world(None, None);
+    world.finds = Finds::Fails;
+    world.run(HOUR * 24);
+    let first = world.trials;
+    world.run(HOUR * 48);
+    let later = world.trials - first;
+    assert!(first > 5 && (1..=4).contains(&later), "{first} {later}");
+}

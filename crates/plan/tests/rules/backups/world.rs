@@ -50,6 +50,7 @@ pub(super) struct World {
     pub(super) tried: u32,
     pub(super) trials: u32,
     pub(super) has_place: bool,
+    pub(super) spared: Vec<String>,
     pub(super) events: Vec<String>,
     /// The operator is killed at this write, once.
     pub(super) kill_at: Option<u32>,
@@ -112,6 +113,7 @@ impl World {
             tried: 0,
             trials: 0,
             has_place: true,
+            spared: Vec::new(),
             events: Vec::new(),
             kill_at: None,
             writes: 0,
@@ -134,6 +136,7 @@ impl World {
             cluster: self.cluster.clone(),
             has_place: self.has_place,
             has_place_to_spare: self.has_place,
+            spared: self.spared.clone(),
         }
     }
 
