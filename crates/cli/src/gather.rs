@@ -22,8 +22,10 @@ use crate::trouble::{Asked, Trouble};
 
 /// Resources, as rights name them.
 pub const CLUSTERS: &str = "etcdclusters.etcd.etcd.io";
-const BACKUPS: &str = "etcdbackups.etcd.etcd.io";
-const RESTORES: &str = "etcdrestores.etcd.etcd.io";
+/// Resources of backups.
+pub const BACKUPS: &str = "etcdbackups.etcd.etcd.io";
+/// Resources of restores.
+pub const RESTORES: &str = "etcdrestores.etcd.etcd.io";
 const CRD: &str = "etcdclusters.etcd.etcd.io";
 
 /// The API server answers within this time, or is said not to.
@@ -210,6 +212,11 @@ fn or_none<T>(answer: Result<Vec<T>, Trouble>, unseen: &mut Vec<Trouble>) -> Vec
         unseen.push(trouble);
         Vec::new()
     })
+}
+
+/// The EtcdBackups of a namespace.
+pub async fn backups(client: &Client, namespace: &str) -> Result<Vec<EtcdBackup>, Trouble> {
+    list(client, BACKUPS, Some(namespace)).await
 }
 
 /// Names of all namespaces.

@@ -3,8 +3,11 @@
 //!
 //! Looking (`gather`) and text (`report`, `view`) are apart: what is printed is a pure function of what was seen.
 
+pub mod act;
+pub mod change;
 pub mod completion;
 pub mod connect;
+pub mod follow;
 pub mod gather;
 pub mod nearest;
 pub mod report;

@@ -7,7 +7,7 @@ mod versions;
 
 use serde::Serialize;
 
-pub use cluster::{ClusterReport, ConditionReport, MemberReport, Standing, report};
+pub use cluster::{ClusterReport, ConditionReport, MemberReport, Standing, is_paused, report};
 pub use timeline::{Happening, Subject, subjects, timeline};
 pub use versions::{Installed, OperatorReport, VersionReport, crd_version, versions};
 

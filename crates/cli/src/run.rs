@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use serde::Serialize;
 
+use crate::act::Stage;
 use crate::connect::connect;
 use crate::report::{
     ClusterReport, Happening, Installed, List, Standing, report, timeline, versions,
@@ -45,11 +46,17 @@ pub async fn main(line: impl Iterator<Item = OsString>) -> u8 {
     screen.wide = line.command.output() == Output::Wide;
     let said = match command(&line, &screen).await {
         Ok(said) => said,
-        Err(trouble) => Said {
-            talk: trouble.tell(&screen),
-            code: trouble.code(),
-            ..Said::default()
-        },
+        Err(trouble) => {
+            let data = match &trouble {
+                Trouble::Unconfirmed { evidence, .. } => evidence.clone(),
+                _other => String::new(),
+            };
+            Said {
+                data,
+                talk: trouble.tell(&screen),
+                code: trouble.code(),
+            }
+        }
     };
     match print(&said) {
         Ok(()) => said.code,
@@ -109,6 +116,29 @@ async fn command(line: &Line, screen: &Screen) -> Result<Said, Trouble> {
         Command::Events(look) => events(&place, look, screen).await,
         Command::Version(printed) => version(&place, *printed, screen).await,
         Command::Completion { .. } | Command::Complete { .. } => Ok(Said::default()),
+        acting => Box::pin(act(&place, acting, screen)).await,
+    }
+}
+
+async fn act(place: &Place, command: &Command, screen: &Screen) -> Result<Said, Trouble> {
+    let stage = Stage {
+        client: &place.client,
+        namespace: &place.namespace,
+        screen,
+    };
+    if let Some((target, verb)) = command.verb() {
+        return stage.verb(&target.name, &verb, &target.waiting).await;
+    }
+    match command {
+        Command::Recover { target, confirm } => {
+            let name = &target.name;
+            stage
+                .recover(name, confirm.as_deref(), &target.waiting)
+                .await
+        }
+        Command::Backup { backup, waiting } => stage.back_up(backup, waiting).await,
+        Command::Restore { restore, waiting } => stage.restore(restore, waiting).await,
+        _looking => Ok(Said::default()),
     }
 }
 

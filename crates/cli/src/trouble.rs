@@ -64,6 +64,16 @@ pub enum Trouble {
         /// In admission's own words.
         sentence: String,
     },
+    /// What cannot be taken back needs the name twice.
+    #[error("{sentence}")]
+    Unconfirmed {
+        /// What there is to know before.
+        evidence: String,
+        /// What was not done.
+        sentence: String,
+        /// What to type.
+        command: String,
+    },
     /// It did not come in time.
     #[error("{what} within {seconds} s; {now}")]
     Late {
@@ -241,7 +251,7 @@ impl Trouble {
     /// With which code the program ends.
     pub fn code(&self) -> u8 {
         match self {
-            Self::Rejected { .. } => REJECTED,
+            Self::Rejected { .. } | Self::Unconfirmed { .. } => REJECTED,
             Self::Late { .. } => TIMED_OUT,
             Self::NoConfig(_)
             | Self::Unreachable { .. }
@@ -278,6 +288,7 @@ impl Trouble {
             Self::Absent { near, .. } => Some(format!("did you mean {}?", near.join(", "))),
             Self::NoKind(_) => Some("install the chart, or upgrade it: docs/user/guides/install.md".to_owned()),
             Self::Unreadable { .. } => Some("use the release of kubectl etcd that belongs to the operator; kubectl etcd version tells them".to_owned()),
+            Self::Unconfirmed { command, .. } => Some(command.clone()),
             Self::Usage(_, hint) => hint.clone(),
             Self::Unreachable { .. }
             | Self::Rejected { .. }

@@ -1,12 +1,14 @@
 //! What can be typed after `kubectl etcd`, as types: the one source of the program, its help, its completion and its
 //! reference page. It reads the environment, and does nothing.
 
+mod acting;
 mod reference;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use acting::{BackUp, Patience, Restore, Target, Verb, Waiting};
 pub use reference::reference;
 
 /// All is well, or what was asked for is done.
@@ -191,6 +193,70 @@ pub enum Command {
     Why(Look),
     /// Everything that happened to a cluster, its pods, volumes and backups, in one timeline.
     Events(Look),
+    /// Ask for another number of members: odd, at most 9; 0 stops the cluster and keeps its data.
+    Scale {
+        /// Which cluster.
+        #[command(flatten)]
+        target: Target,
+        /// How many members.
+        #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+        size: i32,
+    },
+    /// Ask for another release of etcd, such as 3.6.16.
+    Upgrade {
+        /// Which cluster.
+        #[command(flatten)]
+        target: Target,
+        /// Which release.
+        #[arg(long = "to", value_name = "RELEASE")]
+        version: String,
+    },
+    /// Restart every member, one after another.
+    Restart {
+        /// Which cluster.
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Have the operator look at a cluster and not act.
+    Pause {
+        /// Which cluster.
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Have the operator act again.
+    Resume {
+        /// Which cluster.
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Go on with what is left of a cluster that lost its quorum for good; without --confirm it shows what there is, and changes
+    /// nothing.
+    Recover {
+        /// Which cluster.
+        #[command(flatten)]
+        target: Target,
+        /// The cluster's name once more.
+        #[arg(long, value_name = "NAME")]
+        confirm: Option<String>,
+    },
+    /// Make one more backup of a cluster, with an EtcdBackup that is there.
+    Backup {
+        /// Of which cluster, and with which EtcdBackup.
+        #[command(flatten)]
+        backup: BackUp,
+        /// Whether to wait.
+        #[command(flatten)]
+        waiting: Waiting,
+    },
+    /// Bring a backup back as a cluster of its own, or, with --replace, to a cluster that is there.
+    Restore {
+        /// Which backup, and where to.
+        #[command(flatten)]
+        restore: Restore,
+        /// Whether to wait.
+        #[command(flatten)]
+        waiting: Waiting,
+    },
     /// The versions of this program, the operator, the CRDs and Kubernetes, and whether they fit together.
     Version(Printed),
     /// A script that completes commands and names of clusters.
@@ -218,7 +284,16 @@ impl Command {
             | Self::Why(look)
             | Self::Events(look) => look.printed.output,
             Self::Version(printed) => printed.output,
-            Self::Completion { .. } | Self::Complete { .. } => Output::Text,
+            Self::Scale { .. }
+            | Self::Upgrade { .. }
+            | Self::Restart { .. }
+            | Self::Pause { .. }
+            | Self::Resume { .. }
+            | Self::Recover { .. }
+            | Self::Backup { .. }
+            | Self::Restore { .. }
+            | Self::Completion { .. }
+            | Self::Complete { .. } => Output::Text,
         }
     }
 }

@@ -229,7 +229,7 @@ pub fn report(cluster: &EtcdCluster, pods: Option<Result<&[Pod], String>>) -> Cl
 }
 
 /// `true`, or anything but `false`, as the operator takes it.
-fn is_paused(cluster: &EtcdCluster) -> bool {
+pub fn is_paused(cluster: &EtcdCluster) -> bool {
     let paused = cluster.annotations().get(labels::PAUSED_ANNOTATION);
     paused.is_some_and(|paused| paused != "false")
 }
