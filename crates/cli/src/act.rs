@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::runtime::watcher;
 use kube::runtime::watcher::Event;
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
@@ -52,11 +52,11 @@ impl Stage<'_> {
 
     /// Changes a cluster.
     pub async fn verb(&self, name: &str, verb: &Verb, waiting: &Waiting) -> Result<Said, Trouble> {
-        let cluster = gather::cluster(self.client, self.namespace, name).await?;
+        let cluster = Box::pin(gather::cluster(self.client, self.namespace, name)).await?;
         let change = change::change(verb, &cluster, Timestamp::now());
         self.write::<EtcdCluster>(CLUSTERS, name, &change, waiting)
             .await?;
-        self.follow_cluster(name, &change.goal, waiting).await
+        Box::pin(self.follow_cluster(name, &change.goal, waiting)).await
     }
 
     /// Recovers a cluster, or shows why that would be right.
@@ -66,14 +66,14 @@ impl Stage<'_> {
         confirmed: Option<&str>,
         waiting: &Waiting,
     ) -> Result<Said, Trouble> {
-        let cluster = gather::cluster(self.client, self.namespace, name).await?;
+        let cluster = Box::pin(gather::cluster(self.client, self.namespace, name)).await?;
         let pods = gather::pods(self.client, self.namespace, name).await;
         let pods = pods.as_deref().map_err(ToString::to_string);
         let report = report(&cluster, Some(pods));
         let change = change::recover(&cluster, &report, confirmed, self.screen)?;
         self.write::<EtcdCluster>(CLUSTERS, name, &change, waiting)
             .await?;
-        self.follow_cluster(name, &change.goal, waiting).await
+        Box::pin(self.follow_cluster(name, &change.goal, waiting)).await
     }
 
     /// Has one more backup made.
@@ -88,12 +88,12 @@ impl Stage<'_> {
         };
         let place = format!("EtcdBackup {}/{name}", self.namespace);
         let line = |backup: &EtcdBackup| follow::backup_line(backup, self.screen);
-        self.follow(
+        Box::pin(self.follow(
             (BACKUPS, &name, &place),
             waiting,
             line,
             async |backup: &EtcdBackup| Ok(follow::is_backed_up(backup, value)),
-        )
+        ))
         .await
     }
 
@@ -117,12 +117,12 @@ impl Stage<'_> {
         let place = format!("EtcdRestore {}/{name}", self.namespace);
         self.say(&format!("{place}: {said}{}", dry(waiting)))?;
         let line = |restore: &EtcdRestore| follow::restore_line(restore, self.screen);
-        self.follow(
+        Box::pin(self.follow(
             (RESTORES, &name, &place),
             waiting,
             line,
             async |restore: &EtcdRestore| Ok(follow::is_restored(restore)),
-        )
+        ))
         .await
     }
 
@@ -167,7 +167,7 @@ impl Stage<'_> {
     ) -> Result<Said, Trouble> {
         let place = format!("EtcdCluster {}/{name}", self.namespace);
         let line = |cluster: &EtcdCluster| follow::line(&report(cluster, None), self.screen);
-        self.follow(
+        Box::pin(self.follow(
             (CLUSTERS, name, &place),
             waiting,
             line,
@@ -179,7 +179,7 @@ impl Stage<'_> {
                 };
                 Ok(follow::is_there(goal, cluster, &seen, &pods))
             },
-        )
+        ))
         .await
     }
 
@@ -205,12 +205,13 @@ impl Stage<'_> {
         let begin = Instant::now();
         let limit = waiting.timeout.0;
         let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let mut events = pin!(watcher(self.api::<K>(), config));
+        // What fails is tried again, less and less often.
+        let mut events = pin!(watcher(self.api::<K>(), config).default_backoff());
         let mut last = String::new();
         loop {
             let Ok(next) = timeout_at(begin + limit, next(&mut events)).await else {
                 return Err(Trouble::Late {
-                    what: format!("{place} did not come where it was to come"),
+                    what: format!("{place} is not done"),
                     seconds: limit.as_secs(),
                     now: last,
                 });

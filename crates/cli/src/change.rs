@@ -178,7 +178,7 @@ pub fn choose<'a>(
         });
     }
     match of_cluster.as_slice() {
-        [only] => Ok(only),
+        [only] => Ok(*only),
         [] => Err(Trouble::Usage(
             format!(
                 "no EtcdBackup of namespace {namespace} is of cluster {}",

@@ -7,7 +7,8 @@ use api::EtcdCluster;
 use api::v1alpha1::backup::EtcdBackup;
 use api::v1alpha1::restore::EtcdRestore;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Event, Namespace, Pod};
+use k8s_openapi::api::core::v1::{Event, Namespace, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::api::ListParams;
@@ -217,6 +218,27 @@ fn or_none<T>(answer: Result<Vec<T>, Trouble>, unseen: &mut Vec<Trouble>) -> Vec
 /// The EtcdBackups of a namespace.
 pub async fn backups(client: &Client, namespace: &str) -> Result<Vec<EtcdBackup>, Trouble> {
     list(client, BACKUPS, Some(namespace)).await
+}
+
+/// The claims of a namespace.
+pub async fn claims(
+    client: &Client,
+    namespace: &str,
+) -> Result<Vec<PersistentVolumeClaim>, Trouble> {
+    list(client, "persistentvolumeclaims", Some(namespace)).await
+}
+
+/// The budgets of a namespace.
+pub async fn budgets(
+    client: &Client,
+    namespace: &str,
+) -> Result<Vec<PodDisruptionBudget>, Trouble> {
+    list(client, "poddisruptionbudgets.policy", Some(namespace)).await
+}
+
+/// The Services of a namespace.
+pub async fn services(client: &Client, namespace: &str) -> Result<Vec<Service>, Trouble> {
+    list(client, "services", Some(namespace)).await
 }
 
 /// Names of all namespaces.

@@ -7,6 +7,7 @@ pub mod act;
 pub mod change;
 pub mod completion;
 pub mod connect;
+pub mod doctor;
 pub mod follow;
 pub mod gather;
 pub mod nearest;

@@ -13,8 +13,9 @@ use serde::Serialize;
 
 use crate::act::Stage;
 use crate::connect::connect;
+use crate::doctor::{Diagnosis, Level, Seen, diagnose, installation};
 use crate::report::{
-    ClusterReport, Happening, Installed, List, Standing, report, timeline, versions,
+    ClusterReport, Happening, Installed, List, Standing, VersionReport, report, timeline, versions,
 };
 use crate::screen::{Screen, put};
 use crate::trouble::Trouble;
@@ -114,6 +115,7 @@ async fn command(line: &Line, screen: &Screen) -> Result<Said, Trouble> {
         Command::Health(look) => health(&place, look, screen).await,
         Command::Why(look) => why(&place, look, screen).await,
         Command::Events(look) => events(&place, look, screen).await,
+        Command::Doctor(look) => Box::pin(doctor(&place, look, screen)).await,
         Command::Version(printed) => version(&place, *printed, screen).await,
         Command::Completion { .. } | Command::Complete { .. } => Ok(Said::default()),
         acting => Box::pin(act(&place, acting, screen)).await,
@@ -127,17 +129,15 @@ async fn act(place: &Place, command: &Command, screen: &Screen) -> Result<Said, 
         screen,
     };
     if let Some((target, verb)) = command.verb() {
-        return stage.verb(&target.name, &verb, &target.waiting).await;
+        return Box::pin(stage.verb(&target.name, &verb, &target.waiting)).await;
     }
     match command {
         Command::Recover { target, confirm } => {
-            let name = &target.name;
-            stage
-                .recover(name, confirm.as_deref(), &target.waiting)
-                .await
+            let confirmed = confirm.as_deref();
+            Box::pin(stage.recover(&target.name, confirmed, &target.waiting)).await
         }
-        Command::Backup { backup, waiting } => stage.back_up(backup, waiting).await,
-        Command::Restore { restore, waiting } => stage.restore(restore, waiting).await,
+        Command::Backup { backup, waiting } => Box::pin(stage.back_up(backup, waiting)).await,
+        Command::Restore { restore, waiting } => Box::pin(stage.restore(restore, waiting)).await,
         _looking => Ok(Said::default()),
     }
 }
@@ -339,16 +339,7 @@ async fn events(place: &Place, look: &Look, screen: &Screen) -> Result<Said, Tro
 }
 
 async fn version(place: &Place, printed: Printed, screen: &Screen) -> Result<Said, Trouble> {
-    let client = &place.client;
-    let kubernetes = gather::kubernetes(client).await?;
-    let operators = gather::operators(client).await;
-    let crd = gather::crd(client).await;
-    let installed = Installed {
-        kubernetes: Ok(kubernetes),
-        operators: operators.as_deref().map_err(ToString::to_string),
-        crd: crd.as_ref().map_err(ToString::to_string),
-    };
-    let report = versions(&installed, env!("CARGO_PKG_VERSION"));
+    let report = look_at_versions(&place.client).await?;
     let text = match written(&report, printed)? {
         Some(text) => text,
         None => view::version(&report, screen),
@@ -359,6 +350,62 @@ async fn version(place: &Place, printed: Printed, screen: &Screen) -> Result<Sai
         NOT_WELL
     };
     Ok(Said { code, ..data(text) })
+}
+
+async fn look_at_versions(client: &Client) -> Result<VersionReport, Trouble> {
+    let kubernetes = gather::kubernetes(client).await?;
+    let operators = gather::operators(client).await;
+    let crd = gather::crd(client).await;
+    let installed = Installed {
+        kubernetes: Ok(kubernetes),
+        operators: operators.as_deref().map_err(ToString::to_string),
+        crd: crd.as_ref().map_err(ToString::to_string),
+    };
+    Ok(versions(&installed, env!("CARGO_PKG_VERSION")))
+}
+
+async fn doctor(place: &Place, look: &Look, screen: &Screen) -> Result<Said, Trouble> {
+    let found = find(place, &look.which).await?;
+    let mut all = vec![installation(&look_at_versions(&place.client).await?)];
+    let seen = found
+        .clusters
+        .iter()
+        .map(|cluster| examine(&place.client, cluster));
+    let diagnoses: Vec<Diagnosis> = join_all(seen).await;
+    all.extend(diagnoses);
+    let data = match machine("DiagnosisList", &all, look.printed)? {
+        Some(text) => text,
+        None => view::doctor(&all, screen),
+    };
+    let mut said = found.said(data, screen);
+    let findings = all.iter().flat_map(|diagnosis| &diagnosis.findings);
+    let fails = findings
+        .map(|finding| finding.level)
+        .any(|level| level == Level::Fail);
+    if said.code == WELL && fails {
+        said.code = NOT_WELL;
+    }
+    Ok(said)
+}
+
+async fn examine(client: &Client, cluster: &EtcdCluster) -> Diagnosis {
+    let (namespace, name) = (cluster.namespace().unwrap_or_default(), cluster.name_any());
+    let pods = gather::pods(client, &namespace, &name);
+    let claims = gather::claims(client, &namespace);
+    let budgets = gather::budgets(client, &namespace);
+    let services = gather::services(client, &namespace);
+    let backups = gather::backups(client, &namespace);
+    let (pods, claims, budgets, services, backups) =
+        Box::pin(async { tokio::join!(pods, claims, budgets, services, backups) }).await;
+    diagnose(&Seen {
+        cluster,
+        pods: pods.as_deref().map_err(ToString::to_string),
+        claims: claims.as_deref().map_err(ToString::to_string),
+        budgets: budgets.as_deref().map_err(ToString::to_string),
+        services: services.as_deref().map_err(ToString::to_string),
+        backups: backups.as_deref().map_err(ToString::to_string),
+        now: Timestamp::now(),
+    })
 }
 
 /// Adds what is to be said of clusters that cannot be read.

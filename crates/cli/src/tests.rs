@@ -2,5 +2,6 @@
 
 mod changing;
 mod clusters;
+mod doctoring;
 mod looking;
 mod troubles;

@@ -1,5 +1,6 @@
 //! Reports as text for people. Pure: what is printed depends on the report and the screen alone.
 
+mod doctor;
 mod events;
 mod fleet;
 mod members;
@@ -7,12 +8,13 @@ mod status;
 mod version;
 mod why;
 
+pub use doctor::doctor;
 pub use events::events;
 pub use fleet::{fleet, health};
 pub use members::members;
 pub use status::{status, voters};
 pub use version::version;
-pub use why::why;
+pub use why::{runbook, why};
 
 use crate::report::Standing;
 use crate::screen::{Screen, Tone};

@@ -193,6 +193,8 @@ pub enum Command {
     Why(Look),
     /// Everything that happened to a cluster, its pods, volumes and backups, in one timeline.
     Events(Look),
+    /// What is wrong with the installation and its clusters or will be, each with what to do; ends with 2 if something fails.
+    Doctor(Look),
     /// Ask for another number of members: odd, at most 9; 0 stops the cluster and keeps its data.
     Scale {
         /// Which cluster.
@@ -208,7 +210,7 @@ pub enum Command {
         #[command(flatten)]
         target: Target,
         /// Which release.
-        #[arg(long = "to", value_name = "RELEASE")]
+        #[arg(long, value_name = "RELEASE")]
         version: String,
     },
     /// Restart every member, one after another.
@@ -282,7 +284,8 @@ impl Command {
             | Self::Members(look)
             | Self::Health(look)
             | Self::Why(look)
-            | Self::Events(look) => look.printed.output,
+            | Self::Events(look)
+            | Self::Doctor(look) => look.printed.output,
             Self::Version(printed) => printed.output,
             Self::Scale { .. }
             | Self::Upgrade { .. }

@@ -99,6 +99,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_in_the_repository_is_this_one() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cli.md");
+        let committed = std::fs::read_to_string(path).unwrap();
+        let page = reference();
+        assert!(committed == page, "stale: cargo xtask generate\n{page}");
+    }
+
+    #[test]
     fn the_page_has_every_command_that_is_not_hidden() {
         let page = reference();
         for command in Line::command().get_subcommands() {

@@ -29,17 +29,15 @@ fn verbs() -> Vec<Verb> {
 
 #[test]
 fn every_change_is_one_field_or_annotation_of_the_object_that_was_seen() {
-    let mut text = String::new();
-    for verb in verbs() {
+    let text = verbs().into_iter().map(|verb| {
         let change = change(&verb, &cluster(well()), now());
         let patch = change
             .patch
             .map_or_else(|| "nothing".to_owned(), |patch| patch.to_string());
-        text.push_str(&format!(
-            "{verb:?}\n  {}\n  writes {patch}\n  until {:?}\n",
-            change.said, change.goal
-        ));
-    }
+        let (said, goal) = (change.said, change.goal);
+        format!("{verb:?}\n  {said}\n  writes {patch}\n  until {goal:?}\n")
+    });
+    let text: String = text.collect();
     assert_snapshot!(text);
 }
 

@@ -65,25 +65,29 @@ fn explain(condition: &ConditionReport, above: &[ConditionReport], screen: &Scre
     text
 }
 
-/// The pages that say what to do, where something is wrong.
-fn runbooks(report: &ClusterReport) -> Vec<(&'static str, &'static str)> {
-    if report.standing.is_well() {
-        return Vec::new();
-    }
-    let page = |reason: &str| match reason {
+/// The page that says what to do about a reason.
+pub fn runbook(reason: &str) -> &'static str {
+    match reason {
         "QuorumLost" | "Recovering" => "docs/user/runbooks/quorum-is-lost.md",
         "NoSpace" => "docs/user/runbooks/no-space.md",
         "RolloutHalted" => "docs/user/runbooks/rollout-is-halted.md",
         "CertificateRejected" | "CertificateProblem" => "docs/user/runbooks/certificates.md",
         _other => "docs/user/runbooks/cluster-does-not-become-ready.md",
-    };
+    }
+}
+
+/// The pages that say what to do, where something is wrong.
+fn runbooks(report: &ClusterReport) -> Vec<(&'static str, &'static str)> {
+    if report.standing.is_well() {
+        return Vec::new();
+    }
     let wrong = report.conditions.iter().filter(|condition| {
         matches!(
             (condition.kind.as_str(), condition.status.as_str()),
             ("Degraded", "True") | ("Available", "False" | "Unknown")
         )
     });
-    let mut pages: Vec<&'static str> = wrong.map(|condition| page(&condition.reason)).collect();
+    let mut pages: Vec<&'static str> = wrong.map(|condition| runbook(&condition.reason)).collect();
     pages.sort_unstable();
     pages.dedup();
     pages.into_iter().map(|page| ("runbook", page)).collect()
