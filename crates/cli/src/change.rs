@@ -169,8 +169,8 @@ pub fn choose<'a>(
     let of_cluster: Vec<&EtcdBackup> = of_cluster.collect();
     let names: Vec<String> = of_cluster.iter().map(|it| it.name_any()).collect();
     if let Some(using) = &asked.using {
-        let named = of_cluster.iter().find(|it| it.name_any() == *using);
-        return named.copied().ok_or_else(|| Trouble::Absent {
+        let chosen = of_cluster.iter().find(|it| it.name_any() == *using);
+        return chosen.copied().ok_or_else(|| Trouble::Absent {
             kind: "EtcdBackup",
             name: using.clone(),
             namespace: namespace.to_owned(),

@@ -93,7 +93,7 @@ fn nothing_is_recovered_that_serves_or_by_another_name() {
     assert_snapshot!(text.join("\n"));
 }
 
-fn restored(replace: bool, confirm: Option<&str>, exists: bool) -> String {
+fn restored(replace: bool, confirm: Option<&str>, existing: Option<Value>) -> String {
     let asked = Restore {
         name: "db".to_owned(),
         from: "nightly".to_owned(),
@@ -102,7 +102,7 @@ fn restored(replace: bool, confirm: Option<&str>, exists: bool) -> String {
         replace,
         confirm: confirm.map(str::to_owned),
     };
-    let existing = exists.then(|| cluster(well()));
+    let existing = existing.map(cluster);
     let made = restore(&asked, existing.as_ref(), "prod");
     let made =
         made.map(|(object, said)| format!("{said}: {}", serde_json::to_value(object).unwrap()));
@@ -112,12 +112,12 @@ fn restored(replace: bool, confirm: Option<&str>, exists: bool) -> String {
 #[test]
 fn a_backup_comes_back_beside_what_is_there_and_replaces_it_only_by_its_name() {
     let text = [
-        restored(false, None, false),
-        restored(false, None, true),
-        restored(true, None, true),
-        restored(true, Some("bd"), true),
-        restored(true, Some("db"), true),
-        restored(true, Some("db"), false),
+        restored(false, None, None),
+        restored(false, None, Some(well())),
+        restored(true, None, Some(well())),
+        restored(true, Some("bd"), Some(well())),
+        restored(true, Some("db"), Some(well())),
+        restored(true, Some("db"), None),
     ];
     assert_snapshot!(text.join("\n"));
 }

@@ -79,79 +79,82 @@ fn nothing_is_found_where_all_is_as_it_should_be() {
     assert!(!night.contains(&(Level::Fail, "quorum")), "{night:?}");
 }
 
+type Spoil = fn(&mut Around, &mut Value);
+
+/// What is done to a calm cluster, and what is then found.
+const SPOILS: [(Spoil, (Level, &str)); 14] = [
+    (
+        |_, object| object["metadata"]["annotations"] = json!({"etcd.etcd.io/paused": "true"}),
+        (Level::Warn, "pause"),
+    ),
+    (
+        |_, object| object["status"]["members"][1]["version"] = json!("3.5.35"),
+        (Level::Warn, "versions"),
+    ),
+    (
+        |_, object| object["spec"]["version"] = json!("v3.7.3"),
+        (Level::Warn, "versions"),
+    ),
+    (
+        |around, _| around.pods[1]["spec"]["nodeName"] = json!("node-1"),
+        (Level::Warn, "placement"),
+    ),
+    (
+        |around, _| around.pods[0]["status"]["containerStatuses"][0]["restartCount"] = json!(5),
+        (Level::Warn, "restarts"),
+    ),
+    (
+        |around, _| {
+            around.pods[0]["status"]["containerStatuses"][0]["lastState"] =
+                json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
+        },
+        (Level::Warn, "restarts"),
+    ),
+    (
+        |around, _| around.claims[2]["status"]["phase"] = json!("Lost"),
+        (Level::Fail, "volumes"),
+    ),
+    (
+        |around, _| around.budgets = json!([]),
+        (Level::Warn, "budget"),
+    ),
+    (
+        |around, _| around.budgets[0]["status"]["disruptionsAllowed"] = json!(0),
+        (Level::Warn, "budget"),
+    ),
+    (
+        |around, _| around.services = json!([{"metadata": {"name": "db-peer"}}]),
+        (Level::Fail, "services"),
+    ),
+    (
+        |around, _| around.backups = json!([]),
+        (Level::Warn, "backups"),
+    ),
+    (
+        |around, _| around.backups[0]["spec"]["suspend"] = json!(true),
+        (Level::Warn, "backups"),
+    ),
+    (
+        |around, _| {
+            around.backups[0]["status"]["conditions"][0] = super::clusters::condition(
+                "Ready",
+                "False",
+                "BackupFailed",
+                "the store rejects it",
+            );
+        },
+        (Level::Fail, "backups"),
+    ),
+    (
+        |around, _| around.backups[0]["status"]["nextBackupTime"] = json!(ago(4000)),
+        (Level::Warn, "backups"),
+    ),
+];
+
 #[test]
 fn each_thing_that_is_spoilt_is_found_and_nothing_else() {
-    type Spoil = fn(&mut Around, &mut Value);
-    let all: [(Spoil, (Level, &str)); 14] = [
-        (
-            |_, object| object["metadata"]["annotations"] = json!({"etcd.etcd.io/paused": "true"}),
-            (Level::Warn, "pause"),
-        ),
-        (
-            |_, object| object["status"]["members"][1]["version"] = json!("3.5.35"),
-            (Level::Warn, "versions"),
-        ),
-        (
-            |_, object| object["spec"]["version"] = json!("v3.7.3"),
-            (Level::Warn, "versions"),
-        ),
-        (
-            |around, _| around.pods[1]["spec"]["nodeName"] = json!("node-1"),
-            (Level::Warn, "placement"),
-        ),
-        (
-            |around, _| around.pods[0]["status"]["containerStatuses"][0]["restartCount"] = json!(5),
-            (Level::Warn, "restarts"),
-        ),
-        (
-            |around, _| {
-                around.pods[0]["status"]["containerStatuses"][0]["lastState"] =
-                    json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}})
-            },
-            (Level::Warn, "restarts"),
-        ),
-        (
-            |around, _| around.claims[2]["status"]["phase"] = json!("Lost"),
-            (Level::Fail, "volumes"),
-        ),
-        (
-            |around, _| around.budgets = json!([]),
-            (Level::Warn, "budget"),
-        ),
-        (
-            |around, _| around.budgets[0]["status"]["disruptionsAllowed"] = json!(0),
-            (Level::Warn, "budget"),
-        ),
-        (
-            |around, _| around.services = json!([{"metadata": {"name": "db-peer"}}]),
-            (Level::Fail, "services"),
-        ),
-        (
-            |around, _| around.backups = json!([]),
-            (Level::Warn, "backups"),
-        ),
-        (
-            |around, _| around.backups[0]["spec"]["suspend"] = json!(true),
-            (Level::Warn, "backups"),
-        ),
-        (
-            |around, _| {
-                around.backups[0]["status"]["conditions"][0] = super::clusters::condition(
-                    "Ready",
-                    "False",
-                    "BackupFailed",
-                    "the store rejects it",
-                )
-            },
-            (Level::Fail, "backups"),
-        ),
-        (
-            |around, _| around.backups[0]["status"]["nextBackupTime"] = json!(ago(4000)),
-            (Level::Warn, "backups"),
-        ),
-    ];
     let mut text = Vec::new();
-    for (at, (spoil, expected)) in all.into_iter().enumerate() {
+    for (at, (spoil, expected)) in SPOILS.into_iter().enumerate() {
         let (mut around, mut object) = (calm(), well());
         spoil(&mut around, &mut object);
         let diagnosis = around.of(object);

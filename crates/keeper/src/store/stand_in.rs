@@ -92,6 +92,7 @@ impl StandIn {
             identity: PathBuf::new(),
             local: PathBuf::new(),
             scratch: PathBuf::new(),
+            spool: PathBuf::new(),
             path: String::new(),
         };
         open_within(&store, &args, Limits { piece, retries }).unwrap()

@@ -76,7 +76,7 @@ async fn answer(
         for (name, value) in &parts.headers {
             let passed = ["etag", "last-modified", "content-range", "content-type"];
             if passed.contains(&name.as_str()) {
-                head += &format!("{name}: {}\r\n", value.to_str().unwrap());
+                head.extend([name.as_str(), ": ", value.to_str().unwrap(), "\r\n"]);
             }
         }
         // Of an object that is only asked about, the length is told all the same.
@@ -86,7 +86,7 @@ async fn answer(
             |length| length.to_str().unwrap().to_owned(),
         );
         if parts.status != 204 {
-            head += &format!("content-length: {length}\r\n");
+            head.extend(["content-length: ", &length, "\r\n"]);
         }
         head += "\r\n";
         stream.get_mut().write_all(head.as_bytes()).await?;

@@ -105,12 +105,12 @@ fn a_keeper_may_be_killed_before_and_after_every_write() {
         let mut number = 0;
         loop {
             number += 1;
-            let mut killed = [false; 2];
-            for (is_after, killed) in [false, true].into_iter().zip(&mut killed) {
+            let mut was = [false; 2];
+            for (is_after, killed) in [false, true].into_iter().zip(&mut was) {
                 killer.aim(number, is_after);
                 *killed = was_killed(&bench, &wire, port, (number, is_after)).await;
             }
-            if killed == [false; 2] {
+            if was == [false; 2] {
                 break;
             }
             assert!(number < 20, "it never ended");

@@ -10,6 +10,8 @@ use crate::round::{made, read};
 use crate::s3::{credentials, serve, store};
 use crate::wire::{Asked, Verdict, Wire};
 
+type Judge = fn(&Asked) -> Verdict;
+
 /// An authority, and a directory with the certificate of a server and its key.
 pub(crate) fn authority() -> (Authority, tempfile::TempDir) {
     let validity = Validity::starting(Timestamp::now(), SignedDuration::from_hours(1));
@@ -114,7 +116,7 @@ fn checksums_are_sent_where_they_are_asked_for_and_nowhere_else() {
         let bench = Bench::new(tools).await;
         bench.fill(20).await;
         credentials(&bench);
-        let judges: [(fn(&Asked) -> Verdict, bool); 2] = [(insists, true), (knows_none, false)];
+        let judges: [(Judge, bool); 2] = [(insists, true), (knows_none, false)];
         for (judge, wanted) in judges {
             let wire = Wire::before(port, judge).await;
             for sent in [!wanted, wanted] {

@@ -106,7 +106,9 @@ async fn serve(
                 client.get_mut().write_all(head.as_bytes()).await?;
                 continue;
             }
-            Verdict::Meet(barrier) => drop(barrier.wait().await),
+            Verdict::Meet(barrier) => {
+                barrier.wait().await;
+            }
             Verdict::KillBefore => {
                 kill(keeper);
                 return Ok(());

@@ -206,8 +206,10 @@ mod tests {
                 time: at(3),
                 bytes: 1,
                 url: String::new(),
+                leases: None,
             },
             trailer: String::new(),
+            base_trailer: None,
             etcd_version: String::new(),
             auth: None,
         };

@@ -11,7 +11,6 @@ use super::house::{Etcd, House, noise};
 use super::note;
 use crate::bench::place::Place;
 use crate::cluster::Target;
-use crate::live::text;
 use crate::tools::run;
 
 const API: &str = "/apis/etcd.etcd.io/v1alpha1";

@@ -112,7 +112,7 @@ impl House {
 
     /// What the keeper takes for an encrypted backup.
     pub(super) fn back_up(&self, etcd: &Etcd, id: &str, compress: bool) -> Result<Run> {
-        let (run, _url) = self.work(self.request(etcd, id, compress)?, id)?;
+        let (run, _url) = self.work(&self.request(etcd, id, compress)?, id)?;
         Ok(run)
     }
 
@@ -122,14 +122,14 @@ impl House {
         if let Task::Snapshot(task) = &mut request.task {
             task.recipients.clear();
         }
-        let (_run, url) = self.work(request, id)?;
+        let (_run, url) = self.work(&request, id)?;
         let object = url
             .strip_prefix("s3://")
             .context("the backup is elsewhere")?;
         Ok(object.to_owned())
     }
 
-    fn work(&self, request: Request, id: &str) -> Result<(Run, String)> {
+    fn work(&self, request: &Request, id: &str) -> Result<(Run, String)> {
         let log = self.path(&format!("{id}.log"));
         let started = Instant::now();
         let mut command = Command::new(&self.keeper);
