@@ -79,6 +79,7 @@ pub struct BackUp {
 
 /// A backup that is to be brought back.
 #[derive(Clone, Debug, Args)]
+#[group(id = "restored")]
 pub struct Restore {
     /// Name of the cluster that it comes back as, or whose data it replaces.
     #[arg(value_name = "NAME")]

@@ -23,8 +23,29 @@ pub fn keep() -> Value {
     let calls = format!("{handled};etcdserverpb[.]KV;({})", CODES.join("|"));
     json!([
         {"sourceLabels": ["__name__"], "regex": names.join("|"), "action": "keep"},
-        {"sourceLabels": ["__name__", "grpc_service", "grpc_code"], "regex": calls, "targetLabel": "__tmp_keep", "replacement": "yes"},
+        {"sourceLabels": ["__name__", "grpc_service", "grpc_code"], "regex": calls, "targetLabel": "__tmp_keep", "replacement": "kept"},
         {"sourceLabels": ["__name__", "__tmp_keep"], "regex": format!("{handled};"), "action": "drop"},
         {"regex": "__tmp_keep", "action": "labeldrop"},
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kubernetes reads YAML in which some words without quotes are no text.
+    #[test]
+    fn no_value_is_a_word_that_yaml_takes_for_something_else() {
+        let kept = keep();
+        let relabelings = kept.as_array().unwrap();
+        let values = relabelings
+            .iter()
+            .flat_map(|it| it.as_object().unwrap().values());
+        for value in values.filter_map(Value::as_str) {
+            let word = value.to_lowercase();
+            let taken = ["yes", "no", "on", "off", "y", "n", "true", "false"];
+            assert!(!taken.contains(&word.as_str()), "{value}");
+        }
+        assert_eq!(relabelings.len(), 4);
+    }
 }
