@@ -94,6 +94,13 @@ pub const FIELDS: &[Field] = &[
     ),
     ("kubernetes", Place::Line, "Release of the API server."),
     ("agent_image", Place::Line, "Image that is put into pods."),
+    ("pod_user", Place::Line, "Who says as which user pods run."),
+    ("port", Place::Line, "A port that is listened on."),
+    (
+        "ready",
+        Place::Line,
+        "Condition Ready of the cluster that `helm test` makes.",
+    ),
 ];
 
 /// `docs/reference/logs.md`.
