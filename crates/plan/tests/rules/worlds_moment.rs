@@ -2,12 +2,11 @@
 //! the volume is made there, so that its hash is another than the one that was read.
 
 use api::v1alpha1::memory::{FetchedMemory, ReplaceStage};
+use plan::Step;
 use plan::invariants::{Violation, check};
-use plan::{Observed, Step};
 use testkit::run::killed_at_every_write;
 use testkit::story::{BOUND, seeds, settled};
 use testkit::world::backup::NEWEST;
-use testkit::world::observe::Blind;
 use testkit::{Run, World};
 
 const ID: &str = "20261118-020000-0a1b2c3d";
@@ -91,14 +90,9 @@ fn the_newest_revision_is_the_backup_as_it_is() {
     assert_eq!(restored.leases, None);
 }
 
-fn seen(world: &World) -> Observed {
-    world.look_around(&Blind::default()).observed
-}
-
 /// Wrong rules, each of which would begin with something else than was read.
 #[test]
 fn what_was_not_read_is_not_used() {
-    let mut run = replaces(9);
     let (mut brought, mut fetched) = (0, 0);
     let others: [fn(&mut FetchedMemory); 4] = [
         |it| it.base_trailer = Some("00".to_owned()),
@@ -106,8 +100,11 @@ fn what_was_not_read_is_not_used() {
         |it| it.restored.revision = NEWEST,
         |it| it.restored.backup = "another".to_owned(),
     ];
+    let mut run = replaces(9);
     for _ in 0..300 {
-        let observed = seen(&run.world);
+        run.world.tick();
+        let look = run.look();
+        let observed = look.observed.clone();
         let step = plan::decide(&observed).step;
         if let Step::Fetch(fetch) = &step
             && !fetch.check
@@ -138,14 +135,14 @@ fn what_was_not_read_is_not_used() {
             }
             brought += 1;
         }
-        run.turn();
+        run.reconcile(&look);
     }
     assert!(brought > 0 && fetched > 0, "{brought} {fetched}");
 }
 
 fn seed_of(latched: &plan::observed::Latched) -> Option<&FetchedMemory> {
     let replace = latched.replace.as_ref()?;
-    let far = replace.stage == ReplaceStage::Fetching;
+    let far = [ReplaceStage::Fetching, ReplaceStage::Bootstrapping].contains(&replace.stage);
     replace.seed.as_ref().filter(|_| far)?.fetched.as_ref()
 }
 
