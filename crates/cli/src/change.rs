@@ -276,6 +276,17 @@ fn confirm_replacement(
     from: &str,
 ) -> Result<(), Trouble> {
     let (name, backup) = (&asked.name, &asked.from);
+    // All that was asked for: without the ID it would be another backup.
+    let mut command = format!("kubectl etcd restore {name} -n {namespace} --from {backup}");
+    for (flag, value) in [
+        ("--backup", &asked.backup),
+        ("--identity-secret", &asked.identity_secret),
+    ] {
+        if let Some(value) = value {
+            put(&mut command, format_args!(" {flag} {value}"));
+        }
+    }
+    put(&mut command, format_args!(" --replace --confirm {name}"));
     match asked.confirm.as_deref() {
         Some(typed) if typed == name => Ok(()),
         Some(typed) => Err(Trouble::Rejected {
@@ -287,9 +298,7 @@ fn confirm_replacement(
             sentence: format!(
                 "{name} was not changed: {from} of {backup} would take the place of all data of cluster {id}, and what was written since is lost"
             ),
-            command: format!(
-                "kubectl etcd restore {name} -n {namespace} --from {backup} --replace --confirm {name}"
-            ),
+            command,
         }),
     }
 }

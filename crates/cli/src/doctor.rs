@@ -161,9 +161,9 @@ pub fn installation(versions: &VersionReport) -> Diagnosis {
         findings.push(Finding::new(Level::Unseen, "operator", why.clone()));
     } else if available == 0 {
         let finding = Finding::new(
-            Level::Fail,
+            Level::Warn,
             "operator",
-            "no operator is available: nothing is repaired",
+            "no Deployment of an operator is available here: unless one runs outside the cluster, nothing is repaired",
         );
         findings.push(
             finding
@@ -200,7 +200,7 @@ fn quorum(told: &ClusterReport) -> Vec<Finding> {
     let finding = match (told.can_lose, told.standing) {
         (_, Standing::Stopped | Standing::Forming) => return Vec::new(),
         (None, _) => Finding::new(Level::Fail, "quorum", healthy)
-            .fix(format!("kubectl etcd recover {name} -n {namespace}"))
+            .fix(format!("kubectl etcd why {name} -n {namespace}"))
             .page("docs/user/runbooks/quorum-is-lost.md"),
         (Some(0), _) if told.voters == 1 => Finding::new(
             Level::Warn,

@@ -203,7 +203,8 @@ pub enum OnQuorumLoss {
 /// What to do when no member has data any more. `Ask`, the default, reports the backup to begin with and the command that does
 /// so. `FromBackup` begins with it automatically, once for each etcd cluster ID: when the cluster has been unavailable for a minute,
 /// the data of every voter is proved to be gone, and an `EtcdBackup` of this namespace lists a backup of that very etcd cluster.
-/// It is the newest one that was verified, or the newest one where none was. What was written after it is lost.
+/// It is the newest of `status.backups` that was verified, or the newest one where none was. What was written after it is lost.
+/// Volumes that were retained without a claim are not looked for: where they can come back, leave it at `Ask`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OnEverythingLost {
     /// Wait for an `EtcdRestore` that names this cluster.

@@ -122,6 +122,22 @@ fn a_backup_comes_back_beside_what_is_there_and_replaces_it_only_by_its_name() {
     assert_snapshot!(text.join("\n"));
 }
 
+/// Without the ID, what is typed next would bring back the newest: that which was made after the mistake.
+#[test]
+fn the_command_that_confirms_is_of_the_same_backup() {
+    let asked = Restore {
+        name: "db".to_owned(),
+        from: "nightly".to_owned(),
+        backup: Some("20261119-0600".to_owned()),
+        identity_secret: Some("keys".to_owned()),
+        replace: true,
+        confirm: None,
+    };
+    let told = told(restore(&asked, Some(&cluster(well())), "prod"));
+    let command = "kubectl etcd restore db -n prod --from nightly --backup 20261119-0600 --identity-secret keys --replace --confirm db";
+    assert!(told.contains(command), "{told}");
+}
+
 #[test]
 fn one_more_backup_is_made_by_the_only_one_or_the_one_that_is_named() {
     let backup = |name: &str, of: &str| json!({"metadata": {"name": name, "uid": name}, "spec": {"clusterName": of, "storageType": "S3"}});

@@ -225,7 +225,7 @@ fn what_may_not_be_seen_is_neither_fine_nor_wrong() {
 }
 
 #[test]
-fn an_installation_without_an_operator_fails_and_one_that_is_not_seen_does_not() {
+fn an_installation_without_an_operator_is_warned_of_and_one_that_is_not_seen_is_not() {
     let mut installed = Installed {
         kubernetes: Ok("v1.33.1".to_owned()),
         operators: Ok(&[]),
@@ -234,7 +234,7 @@ fn an_installation_without_an_operator_fails_and_one_that_is_not_seen_does_not()
     let none = installation(&versions(&installed, "0.1.0"));
     assert_eq!(
         found(&none),
-        [(Level::Fail, "operator"), (Level::Unseen, "CRDs")]
+        [(Level::Warn, "operator"), (Level::Unseen, "CRDs")]
     );
     installed.operators = Err("not allowed".to_owned());
     let unseen = installation(&versions(&installed, "0.1.0"));

@@ -328,7 +328,9 @@ fn a_follower_is_asked_and_its_hash_is_recorded() {
         let keeper = Capturing::begin(&bench, &request);
         eventually(async || (!bases(&bench).is_empty()).then_some(())).await;
         bench.fill(20).await;
-        let name = eventually(async || bench.names("seal").pop()).await;
+        // One that is being written has another name until it is whole.
+        let is_whole = |name: &String| archive::log::parse_seal(name).is_some();
+        let name = eventually(async || bench.names("seal").into_iter().rfind(is_whole)).await;
         let text = std::fs::read(bench.timeline().join("seal").join(&name)).unwrap();
         let seal: archive::log::SealRecord = archive::manifest::open(&text).unwrap();
         assert_eq!(archive::log::parse_seal(&name), Some(seal.hash_kv.revision));

@@ -74,6 +74,10 @@ fn of(
     });
     let status = backup.status.as_ref();
     match (by_name || by_store, status) {
+        // Any that reaches that far may be the one that is taken.
+        (true, Some(status)) if from.target.is_some() => {
+            status.backups.iter().map(|it| it.id.clone()).collect()
+        }
         (true, Some(status)) => newest_since(status, since),
         (true, None) | (false, _) => Vec::new(),
     }

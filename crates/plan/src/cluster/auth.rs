@@ -61,7 +61,11 @@ fn due(observed: &Observed, at_rest: bool) -> Vec<AuthChange> {
         Some(true) => {
             let mut all = identity(observed, accounts);
             let whole = accounts.has(ROOT, ROOT) && accounts.has(OPERATOR, ROOT);
-            let ready = whole && all.is_empty() && at_rest && observed.demands_certificates();
+            let ready = whole
+                && all.is_empty()
+                && at_rest
+                && observed.demands_certificates()
+                && !root::waits(observed);
             // Those who are declared are known from the first moment, unless something stands in their way.
             all.extend(accounts::due(observed, accounts));
             all.extend((ready && !accounts.enabled).then_some(AuthChange::Enable));

@@ -46,6 +46,13 @@ pub(super) fn due(observed: &Observed, accounts: &Accounts) -> Option<AuthChange
     }
 }
 
+/// It is to have a password that is not known yet: once authentication is on, etcd could not give it to one that has none.
+pub(super) fn waits(observed: &Observed) -> bool {
+    let declared = observed.etcd.auth.declared.as_ref();
+    let wish = declared.and_then(|declared| declared.root.as_ref());
+    wish.is_some_and(|wish| wish.password().is_none())
+}
+
 /// Whether the password is the operator's: it is to be, or was and is not replaced yet.
 pub(super) fn is_ours(declared: &Declared, old: &Made, accounts: &Accounts) -> bool {
     declared.root.is_some() || (old.root_password && accounts.root != RootPassword::Discarded)

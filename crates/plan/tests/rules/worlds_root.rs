@@ -125,6 +125,23 @@ fn a_root_that_was_made_without_one_gets_it_once_authentication_was_off() {
     }
 }
 
+/// The way out of a root without a password is not walked past: with the Secret away, authentication stays off.
+#[test]
+fn a_root_that_is_there_does_not_make_up_for_a_secret_that_is_missing() {
+    let mut run = Run::new(asking(LOCKED, Some(true), 3, 6, 3));
+    settle(&mut run, "without");
+    run.world.ask_auth(Some(false));
+    settle(&mut run, "off");
+    run.world.name_root_password(None);
+    run.world.ask_auth(Some(true));
+    run.turns(80);
+    assert!(!run.world.has_auth());
+    told(&run, "there is no Secret root-password");
+    run.world.name_root_password(Some(1));
+    settle(&mut run, "there");
+    has(&run, Some("1"), "there");
+}
+
 #[test]
 fn all_of_it_survives_a_kill_at_every_write() {
     let mut first = asking(LOCKED, Some(true), 3, 6, 5);

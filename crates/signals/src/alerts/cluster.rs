@@ -127,7 +127,7 @@ pub(super) const ALERTS: &[Alert] = &[
     },
     Alert {
         name: "EtcdBackupOld",
-        expr: "max by (namespace, @cluster, backup) (etcd_backup_ready) == 0 and (max by (namespace, @cluster, backup) (etcd_backup_next_seconds) > 0 or max by (namespace, @cluster, backup) (etcd_backup_failures) > 0)",
+        expr: "max by (namespace, @cluster, backup) (etcd_backup_failures) > 0 or max by (namespace, @cluster, backup) (etcd_backup_ready) == 0 and max by (namespace, @cluster, backup) (etcd_backup_next_seconds) > 0",
         lasts: "1h",
         level: Level::Warning,
         summary: "The backup {{ $labels.namespace }}/{{ $labels.backup }} of etcd cluster {{ $labels.@cluster }} has been failing, or waiting to be made, for an hour.",

@@ -25,7 +25,7 @@ pub(super) const ALERTS: &[Alert] = &[
     },
     Alert {
         name: "EtcdOperatorStepsFailing",
-        expr: "sum by (step) (increase(etcd_operator_steps_total{outcome=\"failed\"}[15m])) > 2",
+        expr: "sum by (step) (increase(etcd_operator_steps_total{outcome=~\"failed|refused\"}[15m])) > 2",
         lasts: "15m",
         level: Level::Warning,
         summary: "The step {{ $labels.step }} of the operator failed {{ $value | humanize }} times in a quarter of an hour.",

@@ -41,6 +41,11 @@ pub(super) const CASES: &[Case] = &[
                 (b!("etcd_backup_ready"), "0x100"),
                 (b!("etcd_backup_failures"), "2x100"),
             ],
+            // Each attempt is told as under way.
+            &[
+                (b!("etcd_backup_ready"), "1x100"),
+                (b!("etcd_backup_failures"), "2x100"),
+            ],
             // It waits for a member that can be read.
             &[
                 (b!("etcd_backup_ready"), "0x100"),
@@ -51,7 +56,7 @@ pub(super) const CASES: &[Case] = &[
         &[
             &[
                 (b!("etcd_backup_ready"), "1x100"),
-                (b!("etcd_backup_failures"), "2x100"),
+                (b!("etcd_backup_failures"), "0x100"),
                 (b!("etcd_backup_next_seconds"), "90000x100"),
             ],
             // Suspended: there is no next one.
