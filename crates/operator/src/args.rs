@@ -96,7 +96,7 @@ pub struct Check {
     #[arg(long, env = "CHECK_NAMESPACE")]
     pub namespace: String,
     /// Name of the cluster.
-    #[arg(long, env = "CHECK_NAME", default_value = "etcd-operator-check")]
+    #[arg(long, env = "CHECK_NAME", default_value = "etcd-operator-trial")]
     pub name: String,
     /// Release of etcd; the default of the operator when empty.
     #[arg(long, env = "CHECK_ETCD_VERSION", default_value = "")]

@@ -7,7 +7,9 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, ServiceAccount};
 use kube::{Api, Client};
 use tokio::process::Command;
 
+/// The account of the check, and the cluster that it makes.
 const CHECK: &str = "etcd-operator-check";
+const TRIAL: &str = "etcd-operator-trial";
 
 #[test]
 fn helm_test_writes_reads_and_leaves_nothing() -> Played {
@@ -42,8 +44,9 @@ async fn is_gone(client: &Client) -> Result<bool> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), place);
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), place);
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), place);
-    Ok(clusters.get_opt(CHECK).await?.is_none()
-        && pods.get_opt(&format!("{CHECK}-0")).await?.is_none()
-        && claims.get_opt(&format!("data-{CHECK}-0")).await?.is_none()
+    Ok(clusters.get_opt(TRIAL).await?.is_none()
+        && pods.get_opt(&format!("{TRIAL}-0")).await?.is_none()
+        && claims.get_opt(&format!("data-{TRIAL}-0")).await?.is_none()
+        && accounts.get_opt(TRIAL).await?.is_none()
         && accounts.get_opt(CHECK).await?.is_none())
 }
