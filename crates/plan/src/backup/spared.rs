@@ -103,7 +103,7 @@ mod tests {
     use api::v1alpha1::backup::EtcdBackupSpec;
     use api::v1alpha1::memory::{FetchedMemory, Memory, ReplaceMemory};
     use api::v1alpha1::restore::{
-        BackupLocation, Bootstrap, EtcdRestoreSpec, EtcdRestoreStatus, Restored,
+        BackupLocation, Bootstrap, EtcdRestoreSpec, EtcdRestoreStatus, RestoreTarget, Restored,
     };
     use api::v1alpha1::status::EtcdClusterStatus;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -188,6 +188,16 @@ mod tests {
             spared(&backup(), &[restore("staging", source)], &[]),
             ["c", "d"]
         );
+    }
+
+    #[test]
+    fn as_of_a_revision_it_may_be_any_of_them() {
+        let asked = EtcdRestoreSpec {
+            target: Some(RestoreTarget { revision: Some(7) }),
+            ..named(None)
+        };
+        let all = spared(&backup(), &[restore("shop", asked)], &[]);
+        assert_eq!(all, ["a", "b", "c", "d"]);
     }
 
     #[test]
